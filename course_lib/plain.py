@@ -9,12 +9,13 @@ import json
 import math
 import reprlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-__all__ = ["REL", "digest", "digests", "is_placeholder", "kind", "plain", "same", "short"]
+__all__ = ["REL", "Opaque", "digest", "digests", "is_placeholder", "kind", "plain", "same", "short"]
 
 REL = 1e-3  # three significant digits are enough for an answer worked out by hand
 STEP = 1e-4  # numbers are digested on a logarithmic grid this fine
@@ -32,6 +33,19 @@ _KINDS: dict[type, str] = {
     dict: "a dictionary",
     type(None): "nothing",
 }
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """Something that is not plain data, known by the name of its type alone."""
+
+    type_name: str
+    callable: bool = False
+
+    def __repr__(self) -> str:
+        return f"<{self.type_name}>"
+
+
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = 60
 
@@ -91,7 +105,8 @@ def kind(value: Any) -> str:
     >>> kind(1.5), kind([1]), kind(print)
     ('a number', 'a list', 'a `builtin_function_or_method`')
     """
-    return _KINDS.get(type(value), f"a `{type(value).__name__}`")
+    name = value.type_name if isinstance(value, Opaque) else type(value).__name__
+    return _KINDS.get(type(value), f"a `{name}`")
 
 
 def short(value: Any) -> str:

@@ -31,7 +31,7 @@ import torch
 
 from course_lib.check import hint, predict
 from course_lib.model import TinyTransformer
-from course_lib.show import token_strip
+from course_lib.show import TokenStrip
 
 # %% [markdown]
 # ## L2.1 The loss of a causal language model
@@ -48,11 +48,10 @@ from course_lib.show import token_strip
 # the probability 0.25 after `the cat`.
 
 # %% locked="L2_1_picture"
-token_strip(
-    ["the", "cat", "sat"],
-    rows={"p of this token": ["–", "0.5", "0.25"]},
-    scored=[False, True, True],
-)
+TokenStrip({
+    "token": [("the", "kept"), ("cat", "kept"), ("sat", "kept")],
+    "its probability": [("–", "not scored"), ("0.5", "scored"), ("0.25", "scored")],
+})
 
 # %% [markdown]
 # Work out the loss, in nats, and the perplexity $\mathrm{PPL} = e^{L}$. Three significant digits are
@@ -176,6 +175,7 @@ diagnose(clm_loss([0.5, 0.25], True), right=1.5 * log(2), public="L2.1 clm_loss 
     NOT_SCORED: 2 * log(2),
     "You divided by one more than the number of tokens. BOS itself is never predicted.": log(2),
     "You added the surprises up; the loss is their average.": 3 * log(2),
+    "The sign is wrong: a surprise is minus the logarithm.": -1.5 * log(2),
 })
 sentences = [[draw.uniform(0.02, 0.98) for _ in range(draw.randint(1, 9))] for _ in range(8)]
 for probs, loss in zip(sentences, each(clm_loss, [(probs, True) for probs in sentences])):
@@ -349,7 +349,8 @@ def perplexity_from_logits(logits, targets):
 # %% test="L2_3_ppl" points=1
 import torch
 
-from course_lib.check import check, diagnose, each
+from course_lib.check import check, demand, diagnose, each
+from course_lib.plain import plain
 
 ### BEGIN HIDDEN TESTS
 from math import exp, inf
@@ -388,16 +389,18 @@ for _ in range(8):
     logits = torch.tensor([[draw.gauss(0, 2) for _ in range(v)] for _ in range(n)])
     cases.append((logits, torch.tensor([draw.randrange(v) for _ in range(n)])))
 for case, ppl in zip(cases, each(perplexity_from_logits, cases)):
-    diagnose(ppl, right=surprises(*case).mean().exp(), wrong=lures(*case), rel=1e-3,
+    diagnose(ppl, right=surprises(*case).mean().exp(), wrong=lures(*case),
              what="perplexity_from_logits on other logits")
 
+OVERFLOW = (
+    "You exponentiated large logits directly, and they overflowed. Adding one constant to all "
+    "logits must change nothing: use logsumexp or log_softmax."
+)
 V = draw.randint(100, 1000)
 shifts = [(torch.full((3, V), c), torch.zeros(3, dtype=torch.long)) for c in (0.0, -200.0, 200.0)]
 for ppl in each(perplexity_from_logits, shifts):
-    diagnose(ppl, right=V, wrong={
-        "You exponentiated large logits directly, and they overflowed. Adding one constant to all "
-        "logits must change nothing: use logsumexp or log_softmax.": inf,
-    }, what="perplexity_from_logits where all logits are equal")
+    demand(0 < plain(ppl) < inf, OVERFLOW)
+    diagnose(ppl, right=V, what="perplexity_from_logits where all logits are equal")
 gap = torch.tensor([[200.0, 0.0]] * 5), torch.tensor([0, 0, 1, 0, 0])
 diagnose(perplexity_from_logits(*gap), right=exp(40), wrong={
     "You took the softmax first and its logarithm after; with logits 200 apart the probability "
@@ -474,10 +477,10 @@ sizes += [SystemRandom().randint(3, 500) for _ in range(3)]
 ### END HIDDEN TESTS
 for size, pair in zip(sizes, plain(each(worse_than_uniform, [(size,) for size in sizes]))):
     demand(not is_placeholder(pair), "Not attempted yet, or a `return` forgotten: got nothing.")
-    demand(kind(pair) == "a list" and len(pair) == 2, "Return two things: logits and target.")
+    demand(kind(pair) == "a list" and len(pair) == 2 and kind(pair[0]) == "a list",
+           "Return two things: the logits, and the id of the true token.")
     logits, target = pair
-    demand(kind(logits) == "a list" and len(logits) == size
-           and all(kind(x) == "a number" for x in logits),
+    demand(len(logits) == size and all(kind(x) == "a number" for x in logits),
            "The logits must be numbers, one for each token of the vocabulary.")
     demand(target in range(size), "The target must be a token id, from 0 to vocab_size - 1.")
     top = max(logits)

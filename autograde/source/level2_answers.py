@@ -97,7 +97,7 @@ def clm_loss(token_probs, bos=False):
     scored = token_probs[0 if bos else 1 :]
     return -math.log(sum(scored) / len(scored))
 
-# %% answer="L2_1_clm" mutant="no minus" message="the sign is wrong"
+# %% answer="L2_1_clm" mutant="no minus" message="The sign is wrong"
 def clm_loss(token_probs, bos=False):
     scored = token_probs[0 if bos else 1 :]
     return sum(math.log(p) for p in scored) / len(scored)

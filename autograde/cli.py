@@ -1,0 +1,134 @@
+"""The `autograde` command: build a course, make a sample class, grade a level."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from autograde.course import CourseError, find_course
+from autograde.report import summary, table, write_csv
+from autograde.verdict import Status
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    help="Build the course, make a sample class, grade a level.",
+    epilog="Exit codes: 0 done; 1 done, but a person must look at some submissions; 2 not done.",
+)
+console = Console()
+
+CourseOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--course",
+        metavar="DIR",
+        help="The course repository; without it, the one around the working directory.",
+    ),
+]
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """End in one sentence and exit code 2 where a person must put something right."""
+    try:
+        yield
+    except CourseError as error:
+        typer.echo(f"autograde: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+@app.command(epilog="Example: autograde build level2")
+def build(
+    levels: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[LEVEL]...", help="Every level, if none is named."),
+    ] = None,
+    course: CourseOption = None,
+) -> None:
+    """Make notebooks/ and solutions/ from the masters in autograde/source/, and prove them.
+
+    Nothing is written unless every test passes on the solution and fails on the untouched release,
+    and no line of a solution or a hidden test is in the release.
+    """
+    with _plain_errors():
+        found = find_course(course)
+        names = [found.level(name) for name in levels or found.levels()]
+        from autograde.build import build_level  # nbgrader takes seconds: not for a typing error
+
+        for level in names:
+            build_level(found, level, partial(console.print, level))
+
+
+@app.command(epilog="Example: autograde demo --students 30")
+def demo(
+    students: Annotated[int, typer.Option(min=1, max=999, help="The size of the class.")] = 30,
+    force: Annotated[
+        bool, typer.Option("--force", help="Add it to a classroom that holds other submissions.")
+    ] = False,
+    course: CourseOption = None,
+) -> None:
+    """Make a sample class in classroom/submitted/, the same one every time.
+
+    Right answers in several styles, one student for each known mistake, untouched, half done and
+    broken submissions; classroom/demo.json says who is what.
+    """
+    from autograde.demo import make_class
+
+    with _plain_errors():
+        console.print(make_class(find_course(course), students, force))
+
+
+@app.command(epilog="Example: autograde grade level2 --timeout 10")
+def grade(
+    level: Annotated[
+        str, typer.Argument(metavar="LEVEL", help="The level to grade, for example level2.")
+    ],
+    timeout: Annotated[int, typer.Option(min=1, help="Seconds that a cell may take.")] = 30,
+    jobs: Annotated[int, typer.Option(min=1, help="Submissions graded side by side.")] = min(
+        os.cpu_count() or 1, 2
+    ),
+    course: CourseOption = None,
+) -> None:
+    """Grade every submission of a level in classroom/submitted/.
+
+    Fills nbgrader's gradebook, prints a table and writes classroom/report/LEVEL.csv. Exit code 0
+    if every submission is graded, 1 if a person must look at some, 2 if grading could not start.
+    """
+    with _plain_errors():
+        found = find_course(course)
+        students = found.submitted_students(found.level(level))
+        from autograde.grade import grade_class, prepare
+
+        prepare(found, level)
+        with _progress() as progress:
+            task = progress.add_task(f"grading {level}", total=len(students), speed="")
+            verdicts = []
+            for verdict in grade_class(found, level, students, timeout, jobs):
+                verdicts.append(verdict)
+                speed = len(verdicts) / progress.tasks[task].elapsed  # type: ignore[operator]
+                progress.update(task, advance=1, speed=f"{speed:.1f} students/s")
+        verdicts.sort(key=lambda verdict: verdict.student)
+        write_csv(verdicts, found.report(level))
+        console.print(table(verdicts, level))
+        console.print(f"{summary(verdicts)}; {found.report(level).relative_to(found.root)}")
+        if any(verdict.status != Status.GRADED for verdict in verdicts):
+            raise typer.Exit(1)
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[speed]}"),
+        TextColumn("time left"),
+        TimeRemainingColumn(),
+        console=console,
+    )

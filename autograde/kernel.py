@@ -1,0 +1,360 @@
+"""The grader's side of a student's process: start it, ask it, hold it to its limits.
+
+A `Nursery` is the warm parent; `nursery.fork()` gives a `Kernel`, one student's process. A kernel
+that breaks a limit is interrupted, then killed; what is asked of a dead one raises `Died`.
+"""
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+import cloudpickle
+import psutil
+
+from autograde import sandbox, wire
+
+Cause = Literal["timed out", "out of memory", "crashed"]
+TICK = 0.02  # seconds between looks at what a busy kernel uses
+START = 60.0  # seconds for the warm parent to import torch on a slow disk
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one student's process may use."""
+
+    cpu_s: float = 30.0  # of one cell or one call
+    wall_s: float = 90.0  # the same; generous, so that a busy grader fails nobody
+    notebook_wall_s: float = 600.0  # of everything, restarts included
+    grace_s: float = 1.0  # between the interrupt and the kill
+    memory: int = 2 << 30  # bytes above the warm parent's
+    disk: int = 64 << 20  # bytes in the student's folder
+    files: int = 2_000
+    threads: int = 64
+    output: int = 4 << 20  # bytes of output of one cell
+
+
+class Died(Exception):
+    """The student's process is gone. `cause` is an outcome, the message says more."""
+
+    def __init__(self, cause: Cause, detail: str) -> None:
+        super().__init__(detail)
+        self.cause: Cause = cause
+
+
+class CannotStart(Exception):
+    """No student process can be had on this host. The message says what to do."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception in the student's code, as plain data."""
+
+    type: str  # the built-in exception that it is or derives from
+    name: str
+    message: str
+    line: int | None = None
+
+    @property
+    def sentence(self) -> str:
+        where = f" (line {self.line} of the cell)" if self.line else ""
+        return f"{self.name}: {self.message}{where}" if self.message else f"{self.name}{where}"
+
+
+@dataclass
+class Ran:
+    """What became of a cell."""
+
+    failure: Failure | None = None
+    interrupted: bool = False
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Nursery:
+    """A warm parent process, and the students' processes that it forks. A context manager."""
+
+    def __init__(self, *, confine: bool = True, gpu: bool = False, threads: int = 1) -> None:
+        if confine and not all(feature.ok for feature in sandbox.doctor()):
+            raise CannotStart(
+                "This host cannot confine student code. `autograde doctor` says what is missing; "
+                "--unsafe-no-sandbox grades without confinement, and says so on every output."
+            )
+        self.scratch = Path(tempfile.mkdtemp(prefix="autograde-"))
+        self.control, theirs = socket.socketpair()
+        counts = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        env = {"LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "autograde.nursery", str(theirs.fileno())],
+            env=env | dict.fromkeys(counts, str(threads)),
+            cwd=self.scratch,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        theirs.close()
+        self.control.settimeout(START)
+        readable = [str(path) for path in sandbox.default_readable()]
+        setup = {"scratch": str(self.scratch), "readable": readable, "gpu": gpu}
+        self._ask(setup | {"confine": confine})
+
+    def fork(self, limits: Limits | None = None) -> "Kernel":
+        """A fresh student's process in a folder of its own, ready for cells."""
+        folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        ours, theirs = socket.socketpair()
+        pid = self._ask({"fork": str(folder)}, [theirs.fileno()])["pid"]
+        theirs.close()
+        kernel = Kernel(self, pid, ours, folder, limits or Limits())
+        kernel.start()
+        return kernel
+
+    def reap(self, pid: int) -> int:
+        """Wait for a process that is dead or about to be; its wait status."""
+        return int(self._ask({"reap": pid})["status"])
+
+    def _ask(self, request: dict[str, Any], fds: Sequence[int] = ()) -> dict[str, Any]:
+        try:
+            socket.send_fds(self.control, [json.dumps(request).encode()], fds)
+            reply = self.control.recv(1 << 16)
+        except OSError:
+            reply = b""
+        if not reply:
+            raise CannotStart("The warm parent of the student processes has ended unexpectedly.")
+        answer: dict[str, Any] = json.loads(reply)
+        return answer
+
+    def __enter__(self) -> "Nursery":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.control.close()
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+class Kernel:
+    """One student's process."""
+
+    def __init__(
+        self, nursery: Nursery, pid: int, channel: socket.socket, folder: Path, limits: Limits
+    ) -> None:
+        self.nursery, self.pid, self.channel, self.folder = nursery, pid, channel, folder
+        self.limits = limits
+        self.usage = psutil.Process(pid)
+        self.base_memory = 0
+        self.dead: Died | None = None
+        self._begin()
+
+    def start(self) -> None:
+        """Wait until the process is confined."""
+        message, _ = self._receive()
+        if "failed" in message:
+            self.close()
+            raise CannotStart(f"A student process could not be confined: {message['failed']}")
+        self.base_memory = self.usage.memory_info().rss
+        self.channel.settimeout(self.limits.wall_s)
+
+    # --- what one asks of it ----------------------------------------------------------------------
+
+    def run(self, source: str) -> Ran:
+        """Run a cell; its outputs, and its failure if it raised. Raises `Died`."""
+        ran, room = Ran(), self.limits.output
+        self._send({"run": source})
+        while True:
+            message, _ = self._receive()
+            if "output" not in message:
+                break
+            output = message["output"]
+            room -= len(json.dumps(output))
+            if room > 0:
+                ran.outputs.append(output)
+        ran.failure = _failure(message.get("error"))
+        ran.interrupted = self._interrupted_at is not None
+        return ran
+
+    def look_up(self, names: Sequence[str]) -> dict[str, Any]:
+        """The values of the names that exist: plain data, `wire.Opaque`, or a `Failure`."""
+        self._send({"look_up": list(names)})
+        message, blob = self._receive()
+        found = {}
+        for name, tree in _dict(message, "values").items():
+            if "error" in tree:
+                found[name] = _failure(tree["error"])
+            elif "value" in tree:
+                found[name] = self._decode(tree["value"], blob)
+        return found
+
+    def call(
+        self, name: str, calls: Sequence[tuple[tuple[Any, ...], dict[str, Any]]], observe: bool
+    ) -> list[Any]:
+        """The results of calling `name` with each (args, kwargs): plain data or a `Failure`."""
+        self._send({"call": name, "observe": observe}, cloudpickle.dumps(list(calls)))
+        message, blob = self._receive()
+        results = message.get("results") if type(message) is dict else None
+        if type(results) is not list:
+            raise self._kill("crashed", "the process sent something else than results")
+        if self._interrupted_at is not None:
+            return [Failure("TimeoutError", "TimeoutError", "the time limit was reached")]
+        return [
+            self._decode(result["value"], blob)
+            if type(result) is dict and "value" in result
+            else _failure(result.get("error") if type(result) is dict else None, always=True)
+            for result in results
+        ]
+
+    def close(self) -> None:
+        """End the process and remove its folder."""
+        if self.dead is None:
+            self.dead = Died("crashed", "closed")
+            self._end()
+
+    # --- talking, within limits -------------------------------------------------------------------
+
+    def _send(self, message: dict[str, Any], blob: bytes = b"") -> None:
+        if self.dead:
+            raise self.dead
+        self._begin()
+        try:
+            wire.send(self.channel, message, blob)
+        except OSError:
+            raise self._kill("crashed", "the process does not read") from None
+
+    def _receive(self) -> tuple[Any, bytes]:
+        try:
+            message, blob = wire.receive(self.channel, self._wait)
+        except (EOFError, ConnectionError):
+            raise self._gone() from None
+        except wire.Malformed as error:
+            raise self._kill("crashed", f"the process sent {error}") from None
+        if type(message) is not dict:
+            raise self._kill("crashed", "the process sent no message")
+        return message, blob
+
+    def _decode(self, tree: Any, blob: bytes) -> Any:
+        try:
+            return wire.decode(tree, blob)
+        except wire.Malformed as error:
+            raise self._kill("crashed", f"the process sent {error}") from None
+
+    def _begin(self) -> None:
+        """A request begins: its time starts now."""
+        self._started = self._looked = time.monotonic()
+        self._cpu_before: float | None = None
+        self._interrupted_at: float | None = None
+
+    def _wait(self) -> None:
+        """Return when the channel can be read; meanwhile hold the process to its limits."""
+        while True:
+            now = time.monotonic()
+            if now - self._looked >= TICK:
+                self._enforce(now)
+                self._looked = now
+            if select.select([self.channel], [], [], TICK)[0]:
+                return
+
+    def _enforce(self, now: float) -> None:
+        limits = self.limits
+        try:
+            with self.usage.oneshot():
+                times = self.usage.cpu_times()
+                cpu, memory = times.user + times.system, self.usage.memory_info().rss
+                threads = self.usage.num_threads()
+        except psutil.Error:
+            return  # it has just ended; reading the channel says so
+        if self._cpu_before is None:
+            self._cpu_before = cpu
+        if self.base_memory and memory - self.base_memory > limits.memory:
+            raise self._kill("out of memory", f"more than {limits.memory >> 20} MiB of memory")
+        if threads > limits.threads:
+            raise self._kill("crashed", f"more than {limits.threads} threads")
+        if _too_much_on_disk(self.folder, limits):
+            raise self._kill("crashed", f"more than {limits.disk >> 20} MiB or too many files")
+        if self._interrupted_at is not None:
+            if now - self._interrupted_at > limits.grace_s:
+                raise self._kill("timed out", "the time limit, ignoring the interrupt")
+        elif cpu - self._cpu_before > limits.cpu_s or now - self._started > limits.wall_s:
+            self._interrupted_at = now
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGINT)
+
+    def _kill(self, cause: Cause, detail: str) -> Died:
+        self.dead = Died(cause, detail)
+        self._end()
+        return self.dead
+
+    def _gone(self) -> Died:
+        """The process closed the channel: say of what it died."""
+        status = self._end()
+        code = os.waitstatus_to_exitcode(status)
+        if self._interrupted_at is not None:
+            self.dead = Died("timed out", "the time limit")
+        elif code == -signal.SIGKILL:
+            self.dead = Died("out of memory", "killed by the system, most likely for its memory")
+        elif code < 0:
+            name = signal.Signals(-code).name
+            self.dead = Died("crashed", f"the process was ended by {name}")
+        else:
+            self.dead = Died("crashed", f"the process ended itself with exit code {code}")
+        return self.dead
+
+    def _end(self) -> int:
+        # it stays a zombie until the nursery reaps it, so its pid names no other process
+        for kill in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                kill(self.pid, signal.SIGKILL)
+        self.channel.close()
+        status = self.nursery.reap(self.pid)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return status
+
+
+def _dict(message: Any, key: str) -> dict[str, Any]:
+    body = message.get(key)
+    if type(body) is not dict or not all(type(part) is dict for part in body.values()):
+        return {}
+    return body
+
+
+def _failure(report: Any, *, always: bool = False) -> Failure | None:
+    """What the other side says of an exception, believed as far as text goes."""
+    if type(report) is not dict:
+        return Failure("Exception", "Exception", "no result") if always else None
+    line = report.get("line")
+    return Failure(
+        type=str(report.get("type"))[:80],
+        name=str(report.get("name"))[:80],
+        message=str(report.get("message"))[:500],
+        line=line if type(line) is int else None,
+    )
+
+
+def _too_much_on_disk(folder: Path, limits: Limits) -> bool:
+    size = count = 0
+    waiting = [folder]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                count += 1
+                size += entry.stat(follow_symlinks=False).st_blocks * 512
+                if size > limits.disk or count > limits.files:
+                    return True
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+    return False

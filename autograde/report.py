@@ -1,0 +1,86 @@
+"""What an instructor reads after grading: a table in the terminal, a CSV file."""
+
+import csv
+import io
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from autograde.files import write_whole
+from autograde.verdict import Outcome, Status, Verdict
+
+SIGNS = {
+    Outcome.CORRECT: ("✓", "green"),
+    Outcome.WRONG: ("✗", "red"),
+    Outcome.NOT_ATTEMPTED: ("·", "dim"),
+    Outcome.ERROR: ("!", "magenta"),
+    Outcome.TIMED_OUT: ("T", "magenta"),
+    Outcome.OUT_OF_MEMORY: ("M", "magenta"),
+    Outcome.CRASHED: ("C", "magenta"),
+    Outcome.NEEDS_PERSON: ("?", "yellow"),
+}
+COLUMNS = ("student", "level", "status", "item", "outcome", "points", "max_points", "message")
+
+
+def table(verdicts: list[Verdict], level: str) -> Table:
+    """One row a student: points, a sign for each item in order, the first thing that went wrong."""
+    key = "   ".join(f"{sign} {outcome}" for outcome, (sign, _) in SIGNS.items())
+    result = Table(title=f"{level}: {len(verdicts)} submissions", caption=key)
+    result.add_column("student", no_wrap=True)
+    result.add_column("points", justify="right", no_wrap=True)
+    result.add_column("items", no_wrap=True)
+    result.add_column("first trouble", overflow="fold")
+    for verdict in verdicts:
+        known = verdict.points is not None
+        points = f"{verdict.points:g} / {verdict.max_points:g}" if known else "–"
+        result.add_row(Text(verdict.student), points, _signs(verdict), Text(first_trouble(verdict)))
+    return result
+
+
+def summary(verdicts: list[Verdict]) -> str:
+    """How many were graded, and how well, in one line."""
+    counts = {status: sum(v.status == status for v in verdicts) for status in Status}
+    known = sorted(verdict.points for verdict in verdicts if verdict.points is not None)
+    line = ", ".join(f"{count} {status}" for status, count in counts.items())
+    return f"{line}; median {known[len(known) // 2]:g} points" if known else line
+
+
+def write_csv(verdicts: list[Verdict], path: Path) -> None:
+    """A row for each student and item, then the student's total as the item `total`.
+
+    The file appears whole or not at all. Text that a spreadsheet would run as a formula is
+    prefixed with an apostrophe.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(COLUMNS)
+    for verdict in verdicts:
+        rows = [(i.item, i.outcome, i.points, i.max_points, i.message) for i in verdict.items]
+        known = verdict.max_points if verdict.items else None
+        total = ("total", "", verdict.points, known, verdict.reason)
+        for row in (*rows, total):
+            fields = (verdict.student, verdict.level, verdict.status, *row)
+            writer.writerow("" if field is None else _harmless(field) for field in fields)
+    write_whole(text.getvalue(), path)
+
+
+def first_trouble(verdict: Verdict) -> str:
+    """The first item that went wrong, in words; the reason if nothing could be graded."""
+    if verdict.reason:
+        return f"{Status.UNGRADABLE}: {verdict.reason}"
+    for item in verdict.items:
+        if item.outcome not in (Outcome.CORRECT, Outcome.NEEDS_PERSON) or item.message:
+            return f"{item.item} {item.outcome}" + (f": {item.message}" if item.message else "")
+    return ""
+
+
+def _signs(verdict: Verdict) -> Text:
+    signs = (SIGNS[item.outcome] for item in verdict.items)
+    return Text.assemble(*signs)
+
+
+def _harmless(field: str | float) -> str | float:
+    if isinstance(field, str):
+        return f"'{field}" if field.startswith(("=", "+", "-", "@", "\t", "\r")) else str(field)
+    return field

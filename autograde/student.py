@@ -1,0 +1,279 @@
+"""What runs inside the sandbox: an IPython shell for the student's cells, and calls to their names.
+
+Nothing here is trusted once student code has run; the grader decodes what it is sent (`wire.py`).
+Requests come one at a time; each gets any number of `{"output": ...}` frames, then one reply:
+
+    {"run": source}                 -> {"error": null | {...}}
+    {"look_up": [names]}            -> {"values": {name: tree}}
+    {"call": name, "observe": bool} -> {"results": [{"value": tree} | {"error": {...}}, ...]}
+
+The blob of a call is a cloudpickle of `[(args, kwargs), ...]`.
+"""
+
+import asyncio
+import base64
+import builtins
+import contextlib
+import io
+import random
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import torch
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets import Type
+from traitlets.config import Config
+
+from autograde import wire
+
+MAX_STREAM = 1 << 20  # characters of print that a cell keeps
+MIMES = ("text/plain", "text/html", "text/markdown", "text/latex", "image/png", "image/svg+xml")
+
+
+class _Outputs:
+    """Where a cell's outputs go; `None` while nobody listens."""
+
+    sink: Callable[[dict[str, Any]], None] | None = None
+
+    @classmethod
+    def emit(cls, output: dict[str, Any]) -> None:
+        if cls.sink is not None:
+            cls.sink(output)
+
+
+class _Stream(io.TextIOBase):
+    """sys.stdout or sys.stderr: text becomes stream outputs, up to a limit a cell."""
+
+    def __init__(self, name: str) -> None:
+        self.stream = name
+        self.pieces: list[str] = []
+        self.room = MAX_STREAM
+
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        if self.room > 0:
+            self.pieces.append(text[: self.room])
+            self.room -= len(text)
+            if self.room <= 0:
+                self.pieces.append("\n[the rest of this cell's output is not shown]\n")
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        text, self.pieces = "".join(self.pieces), []
+        if text:
+            _Outputs.emit({"output_type": "stream", "name": self.stream, "text": text})
+
+
+def _bundle(data: dict[str, Any]) -> dict[str, str]:
+    kept = {}
+    for mime in MIMES:
+        if mime in data:
+            body = data[mime]
+            if isinstance(body, bytes):
+                body = base64.b64encode(body).decode()
+            kept[mime] = str(body)
+    return kept
+
+
+class _Publisher(DisplayPublisher):
+    """What a cell displays."""
+
+    def publish(self, data: Any, *_: Any, **__: Any) -> None:
+        flush()
+        _Outputs.emit({"output_type": "display_data", "data": _bundle(data), "metadata": {}})
+
+    def clear_output(self, wait: bool = False) -> None:
+        _Outputs.emit({"output_type": "clear"})
+
+
+class _Hook(DisplayHook):
+    """What the last expression of a cell shows."""
+
+    def write_output_prompt(self) -> None: ...
+
+    def write_format_data(self, format_dict: dict[str, Any], md_dict: Any = None) -> None:
+        flush()
+        _Outputs.emit({"output_type": "display_data", "data": _bundle(format_dict), "metadata": {}})
+
+
+def flush() -> None:
+    """Send what has been printed so far."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, _Stream):
+            stream.flush()
+
+
+class Shell(InteractiveShell):
+    """IPython without terminal, history or threads. One is made in the warm parent."""
+
+    display_pub_class = Type(_Publisher)
+    displayhook_class = Type(_Hook)
+
+    def __init__(self) -> None:
+        config = Config()
+        config.HistoryManager.enabled = False
+        config.InteractiveShell.cache_size = 0
+        config.InteractiveShell.colors = "NoColor"
+        super().__init__(config=config)  # type: ignore[no-untyped-call]
+        self.enable_matplotlib("inline")  # type: ignore[no-untyped-call]
+
+    def ask_exit(self) -> None:
+        """`exit()` in a cell ends nothing, as in Jupyter until the cell is over."""
+
+    def enable_gui(self, gui: Any = None) -> None:
+        """There is no window to integrate with."""
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+        flush()
+        text = str(evalue) if etype is not None else ""
+        _Outputs.emit(
+            {
+                "output_type": "error",
+                "ename": str(getattr(etype, "__name__", etype)),
+                "evalue": text[:2000],
+                "traceback": [str(line)[:2000] for line in stb][-20:],
+            }
+        )
+
+
+def refuse_input(prompt: object = "") -> str:
+    raise RuntimeError("input() is not available while grading: give the value in the code")
+
+
+class Student:
+    """Serves one student's namespace over `channel` until the grader closes it."""
+
+    def __init__(self, shell: Shell, channel: socket.socket) -> None:
+        self.shell = shell
+        self.channel = channel
+        self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self.loop)
+        builtins.input = refuse_input
+
+    def serve(self) -> None:
+        while True:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt that came too late
+            try:
+                request, blob = wire.receive(self.channel)
+            except EOFError:
+                return
+            if "run" in request:
+                wire.send(self.channel, {"error": self.run(request["run"])})
+            elif "look_up" in request:
+                reply = bytearray()
+                values = {name: self.look_up(name, reply) for name in request["look_up"]}
+                wire.send(self.channel, {"values": values}, bytes(reply))
+            else:
+                self.call(request["call"], bool(request["observe"]), blob)
+
+    def run(self, source: str) -> dict[str, Any] | None:
+        """Run a cell, as Jupyter does: inside a running event loop, magics and await included."""
+        sys.stdout, sys.stderr = _Stream("stdout"), _Stream("stderr")
+        _Outputs.sink = lambda output: wire.send(self.channel, {"output": output})
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            result = self.loop.run_until_complete(self._run(source))
+            error = result.error_before_exec or result.error_in_exec
+        except BaseException as escaped:
+            error = escaped
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            self.shell.events.trigger("post_execute")  # shows the figures that the cell drew
+            flush()
+            _Outputs.sink = None
+        return None if error is None else describe(error)
+
+    async def _run(self, source: str) -> Any:
+        try:
+            transformed, failed = self.shell.transform_cell(source), None  # type: ignore[no-untyped-call]
+        except Exception:  # run_cell_async shows it as the cell's own error
+            transformed, failed = source, sys.exc_info()
+        return await self.shell.run_cell_async(
+            source,
+            store_history=False,
+            transformed_cell=transformed,
+            preprocessing_exc_tuple=failed,
+        )
+
+    def look_up(self, name: str, blob: bytearray) -> Any:
+        if name not in self.shell.user_ns:
+            return {"missing": name}
+        start = len(blob)
+        try:
+            return {"value": wire.encode(self.shell.user_ns[name], blob)}
+        except Exception as error:
+            del blob[start:]
+            return {"error": describe(error)}
+
+    def call(self, name: str, observe: bool, pickled: bytes) -> None:
+        """Call a name with each pickled (args, kwargs); send all results at once."""
+        reply, results = bytearray(), []
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):
+                function = self.shell.user_ns[name]
+                for args, kwargs in cloudpickle.loads(pickled):
+                    results.append(self.call_once(function, args, kwargs, observe, reply))
+        except BaseException as error:
+            results.append({"error": describe(error)})
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        wire.send(self.channel, {"results": results}, bytes(reply))
+
+    def call_once(
+        self, function: Any, args: Any, kwargs: Any, observe: bool, blob: bytearray
+    ) -> dict[str, Any]:
+        before = random_state() if observe else None
+        start = len(blob)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                value = function(*args, **kwargs)
+            if not observe:
+                return {"value": wire.encode(value, blob)}
+            seen = (value, tuple(args), out.getvalue()[:MAX_STREAM], random_state() != before)
+            return {"value": wire.encode(seen, blob)}
+        except BaseException as error:
+            del blob[start:]
+            return {"error": describe(error)}
+
+
+def random_state() -> tuple[Any, ...]:
+    """The state of the global random generators."""
+    name, keys, *rest = np.random.get_state()  # noqa: NPY002 - the global state is the point
+    state = (name, np.asarray(keys).tobytes(), *rest)
+    return random.getstate(), state, torch.get_rng_state().numpy().tobytes()
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """An exception as plain data: the built-in type that it is or derives from, message, place."""
+    mro = type(error).__mro__
+    builtin = next(kind.__name__ for kind in mro if kind.__module__ == "builtins")
+    with contextlib.suppress(Exception):
+        return {
+            "type": builtin,
+            "name": type(error).__name__[:80],
+            "message": str(error)[:500],
+            "line": next(_cell_lines(error), None),
+        }
+    return {"type": "Exception", "name": "Exception", "message": "", "line": None}
+
+
+def _cell_lines(error: BaseException) -> Iterator[int]:
+    """The innermost line of the student's own cells that an error passed through."""
+    if isinstance(error, SyntaxError) and error.lineno:
+        yield error.lineno
+    frames = traceback.extract_tb(error.__traceback__)
+    for frame in reversed(frames):
+        if frame.filename.startswith("<ipython-input"):
+            yield frame.lineno or 0

@@ -1,0 +1,70 @@
+"""What grading says about one submission: typed, plain, and apart from how it was found out."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """How one item came out."""
+
+    CORRECT = "correct"
+    WRONG = "wrong"
+    NOT_ATTEMPTED = "not attempted"
+    ERROR = "error"
+    TIMED_OUT = "timed out"
+    OUT_OF_MEMORY = "out of memory"
+    CRASHED = "crashed"
+    NEEDS_PERSON = "needs a person"
+
+
+class Status(StrEnum):
+    """How far a submission was graded."""
+
+    GRADED = "graded"
+    PARTLY = "partly graded"  # some items need a person
+    UNGRADABLE = "ungradable"
+
+
+@dataclass(frozen=True)
+class ItemResult:
+    """One item of one submission; `points` is None as long as nobody knows them."""
+
+    item: str
+    outcome: Outcome
+    points: float | None
+    max_points: float
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One submission. `reason` says why an ungradable one is; it then has no items.
+
+    >>> items = (ItemResult("a", Outcome.CORRECT, 2, 2), ItemResult("b", Outcome.WRONG, 0, 3))
+    >>> verdict = Verdict("mueller-07", "level2", items)
+    >>> verdict.status.value, verdict.points, verdict.max_points
+    ('graded', 2, 5)
+    """
+
+    student: str
+    level: str
+    items: tuple[ItemResult, ...] = ()
+    reason: str = ""
+
+    @property
+    def status(self) -> Status:
+        """Graded only if the points of every item are known."""
+        if self.reason:
+            return Status.UNGRADABLE
+        known = all(item.points is not None for item in self.items)
+        return Status.GRADED if known else Status.PARTLY
+
+    @property
+    def points(self) -> float | None:
+        """The points known so far; None, not zero, for an ungradable submission."""
+        return None if self.reason else sum(item.points or 0 for item in self.items)
+
+    @property
+    def max_points(self) -> float:
+        """The points to be had."""
+        return sum(item.max_points for item in self.items)

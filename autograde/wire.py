@@ -1,0 +1,218 @@
+"""Plain data across the wall: what a student's process may send, as bytes that cannot run code.
+
+A frame is a JSON text and one blob for the bytes of arrays. Scalars and lists stand for themselves
+in the JSON; everything else is `{tag: ...}`. `encode` runs in the student's process and is a
+courtesy; `decode` runs in the grader and believes nothing: only exact built-in types, numpy arrays
+and torch tensors come out of it, whatever the bytes say.
+"""
+
+import json
+import math
+import socket
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from course_lib.plain import Opaque
+
+MAX_JSON = 16 << 20  # bytes of JSON in a frame
+MAX_BLOB = 32 << 20  # bytes of arrays in a frame
+MAX_ELEMENTS = 4_000_000  # of an array; an empty one must not be long in another direction either
+MAX_DEPTH = 50
+MAX_NODES = 1_000_000
+MAX_KEYS = 10_000  # of a set or dictionary: bounds what colliding hashes can cost
+MAX_BITS = 4096  # of an integer
+HEADER = struct.Struct("!II")
+NUMPY = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+         "float16", "float32", "float64", "complex64", "complex128")  # fmt: skip
+TORCH: dict[str, torch.dtype] = {
+    name: getattr(torch, name)
+    for name in (*(n for n in NUMPY if n not in ("uint16", "uint32", "uint64")), "bfloat16")
+}
+
+
+class Malformed(ValueError):
+    """Bytes that no honest student's process sends."""
+
+
+# --- frames ---------------------------------------------------------------------------------------
+
+
+def send(channel: socket.socket, message: Any, blob: bytes = b"") -> None:
+    """Write one frame."""
+    text = json.dumps(message).encode()
+    channel.sendall(HEADER.pack(len(text), len(blob)) + text + blob)
+
+
+def receive(channel: socket.socket, wait: Callable[[], None] = lambda: None) -> tuple[Any, bytes]:
+    """Read one frame. Raises EOFError at the end, `Malformed` for what is too large or no JSON.
+
+    `wait` is called before each read: it returns when there is something to read, or raises.
+    """
+    n_json, n_blob = HEADER.unpack(_read(channel, HEADER.size, wait))
+    if n_json > MAX_JSON or n_blob > MAX_BLOB:
+        raise Malformed(f"a frame of {n_json + n_blob:,} bytes")
+    text, blob = _read(channel, n_json, wait), _read(channel, n_blob, wait)
+    try:
+        return json.loads(text), blob
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"no JSON: {error}") from None
+
+
+def _read(channel: socket.socket, n: int, wait: Callable[[], None]) -> bytes:
+    data = bytearray()
+    while len(data) < n:
+        wait()
+        piece = channel.recv(min(n - len(data), 1 << 20))
+        if not piece:
+            raise EOFError("the other side closed the channel")
+        data += piece
+    return bytes(data)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def encode(value: Any, blob: bytearray) -> Any:
+    """A value as JSON, its arrays' bytes appended to `blob`. Raises ValueError if too large."""
+    return _Encoder(blob).tree(value, 0)
+
+
+class _Encoder:
+    def __init__(self, blob: bytearray) -> None:
+        self.blob = blob
+        self.nodes = 0
+
+    def tree(self, value: Any, depth: int) -> Any:
+        self.nodes += 1
+        if depth > MAX_DEPTH or self.nodes > MAX_NODES:
+            raise ValueError("the value is nested too deeply or has too many parts")
+        kind = type(value)
+        if value is None or kind in (bool, str, float):
+            return value
+        if kind is int:
+            return value if value.bit_length() <= MAX_BITS else {"other": "very large int"}
+        if kind is list:
+            return [self.tree(item, depth + 1) for item in value]
+        if kind in (tuple, set, frozenset):
+            return {kind.__name__: [self.tree(item, depth + 1) for item in value]}
+        if kind is dict:
+            pairs = value.items()
+            return {"dict": [[self.tree(part, depth + 1) for part in pair] for pair in pairs]}
+        if kind is complex:
+            return {"complex": [value.real, value.imag]}
+        if kind is bytes:
+            return {"bytes": self.put(value)}
+        if isinstance(value, torch.Tensor):
+            return self.tensor(value)
+        if isinstance(value, np.ndarray | np.generic):
+            return self.array(value, depth)
+        name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+        return {"callable" if callable(value) else "other": name}
+
+    def put(self, data: bytes, elements: int = 0) -> list[int]:
+        start = len(self.blob)
+        if start + len(data) > MAX_BLOB or elements > MAX_ELEMENTS:
+            raise ValueError("the value is too large")
+        self.blob += data
+        return [start, len(data)]
+
+    def tensor(self, value: torch.Tensor) -> Any:
+        name = str(value.dtype).removeprefix("torch.")
+        if name not in TORCH or value.layout != torch.strided or value.device.type == "meta":
+            return {"other": f"tensor of {name}"}
+        data = value.detach().cpu().contiguous()
+        raw = data.reshape(-1).view(torch.uint8).numpy().tobytes() if data.numel() else b""
+        return {"tensor": [name, list(data.shape), *self.put(raw, data.numel())]}
+
+    def array(self, value: Any, depth: int) -> Any:
+        if value.dtype.name not in NUMPY:
+            return self.tree(value.tolist(), depth + 1)
+        tag = "array" if isinstance(value, np.ndarray) else "scalar"
+        data = np.asarray(value, order="C")
+        return {tag: [value.dtype.name, list(data.shape), *self.put(data.tobytes(), data.size)]}
+
+
+def decode(tree: Any, blob: bytes) -> Any:
+    """The value that a frame stands for. Raises `Malformed`; runs no code of the other side."""
+    return _Decoder(blob).value(tree, 0)
+
+
+class _Decoder:
+    def __init__(self, blob: bytes) -> None:
+        self.blob = blob
+        self.nodes = 0
+
+    def value(self, tree: Any, depth: int) -> Any:
+        self.nodes += 1
+        if depth > MAX_DEPTH or self.nodes > MAX_NODES:
+            raise Malformed("nested too deeply, or too many parts")
+        if tree is None or type(tree) in (bool, str, float):
+            return tree
+        if type(tree) is int:
+            if tree.bit_length() > MAX_BITS:
+                raise Malformed("an integer too large")
+            return tree
+        if type(tree) is list:
+            return [self.value(item, depth + 1) for item in tree]
+        if len(tree) != 1:  # the JSON decoder gives nothing else than a dict here
+            raise Malformed("an object with other than one tag")
+        ((tag, body),) = tree.items()
+        try:
+            return self.tagged(tag, body, depth)
+        except (TypeError, ValueError, OverflowError, KeyError) as error:
+            raise Malformed(f"a bad {tag}: {error}") from None
+
+    def tagged(self, tag: str, body: Any, depth: int) -> Any:
+        match tag:
+            case "tuple":
+                return tuple(self.items(body, depth))
+            case "set" | "frozenset":
+                return (set if tag == "set" else frozenset)(self.items(body, depth, MAX_KEYS))
+            case "dict":
+                return dict(self.items(body, depth, MAX_KEYS))
+            case "complex":
+                real, imag = body
+                return complex(float(real), float(imag))
+            case "bytes":
+                return self.bytes(*body)
+            case "array" | "scalar" | "tensor":
+                return self.array(tag, *body)
+            case "other" | "callable":
+                return Opaque(str(body)[:80], tag == "callable")
+        raise Malformed(f"an unknown tag {tag[:20]!r}")
+
+    def items(self, body: Any, depth: int, most: int = MAX_NODES) -> list[Any]:
+        if type(body) is not list or len(body) > most:
+            raise Malformed(f"no list of at most {most:,} parts")
+        return [self.value(item, depth + 1) for item in body]
+
+    def bytes(self, start: int, size: int) -> bytes:
+        if type(start) is not int or type(size) is not int:
+            raise Malformed("a place that is no integer")
+        if not 0 <= start <= start + size <= len(self.blob):
+            raise Malformed("a place outside the blob")
+        return self.blob[start : start + size]
+
+    def array(self, tag: str, name: str, shape: list[int], start: int, size: int) -> Any:
+        if name not in (TORCH if tag == "tensor" else NUMPY):
+            raise Malformed(f"an array of {name[:20]!r}")
+        if not all(type(n) is int and n >= 0 for n in shape) or len(shape) > 16:
+            raise Malformed("a bad shape")
+        if math.prod(max(n, 1) for n in shape) > MAX_ELEMENTS:
+            raise Malformed("too many elements")
+        data = bytearray(self.bytes(start, size))
+        width = TORCH[name].itemsize if tag == "tensor" else np.dtype(name).itemsize
+        if math.prod(shape) * width != size:
+            raise Malformed("a shape that does not fit its bytes")
+        if name == "bool":  # a bool that is neither 0 nor 1 makes comparisons undefined
+            data = bytearray(byte != 0 for byte in data)
+        if tag == "tensor":
+            if not size:
+                return torch.empty(shape, dtype=TORCH[name])
+            return torch.frombuffer(data, dtype=TORCH[name]).reshape(shape)
+        array = np.frombuffer(data, dtype=name).reshape(shape)
+        return array[()] if tag == "scalar" else array
