@@ -195,6 +195,7 @@ def _by_likeness(
         for number in missing
         for position in free
         if cells[position].kind == release.cells[number].cell_type
+        and release.changed(number, cells[position])
     ]
     for likeness, position, number in sorted(pairs, reverse=True):
         if likeness >= LIKE and position in free and number not in found:

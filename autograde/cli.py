@@ -85,34 +85,46 @@ def demo(
         console.print(make_class(find_course(course), students, force))
 
 
-@app.command(epilog="Example: autograde grade level2 --timeout 10")
+@app.command(epilog="Example: autograde grade level2 -j 4")
 def grade(
-    level: Annotated[
-        str, typer.Argument(metavar="LEVEL", help="The level to grade, for example level2.")
-    ],
-    timeout: Annotated[int, typer.Option(min=1, help="Seconds that a cell may take.")] = 30,
-    jobs: Annotated[int, typer.Option(min=1, help="Submissions graded side by side.")] = min(
-        os.cpu_count() or 1, 2
-    ),
+    level: Annotated[str, typer.Argument(help="The level to grade, for example level2.")],
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds of computing that a cell or a call may take.")
+    ] = 30,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, help="Submissions graded side by side.")
+    ] = os.cpu_count() or 1,
+    unsafe: Annotated[
+        bool,
+        typer.Option("--unsafe-no-sandbox", help="Run student code as yourself, unconfined."),
+    ] = False,
     course: CourseOption = None,
 ) -> None:
     """Grade every submission of a level in classroom/submitted/.
 
-    Fills nbgrader's gradebook, prints a table and writes classroom/report/LEVEL.csv. Exit code 0
-    if every submission is graded, 1 if a person must look at some, 2 if grading could not start.
+    Keeps a verdict for each in classroom/verdicts/, fills nbgrader's gradebook, prints a table and
+    writes classroom/report/LEVEL.csv. Exit code 0 if every submission is graded, 1 if a person
+    must look at some, 2 if grading could not start.
     """
+    from autograde.classroom import grade_class, load_assignment
+    from autograde.gradebook import Scores, enter_level
+    from autograde.kernel import Limits
+
     with _plain_errors():
         found = find_course(course)
         students = found.submitted_students(found.level(level))
-        from autograde.grade import grade_class, prepare
-
-        prepare(found, level)
-        with _progress() as progress:
+        assignment = load_assignment(found, level)
+        enter_level(found, level)
+        limits = Limits(cpu_s=timeout, wall_s=3 * timeout)
+        verdicts = []
+        with Scores(found) as scores, _progress() as progress:
             task = progress.add_task(f"grading {level}", total=len(students), speed="")
-            verdicts = []
-            for verdict in grade_class(found, level, students, timeout, jobs):
+            for verdict in grade_class(
+                found, assignment, students, jobs=jobs, limits=limits, confine=not unsafe
+            ):
+                scores.write(verdict)
                 verdicts.append(verdict)
-                speed = len(verdicts) / progress.tasks[task].elapsed  # type: ignore[operator]
+                speed = len(verdicts) / (progress.tasks[task].elapsed or 1)
                 progress.update(task, advance=1, speed=f"{speed:.1f} students/s")
         verdicts.sort(key=lambda verdict: verdict.student)
         write_csv(verdicts, found.report(level))
@@ -120,6 +132,19 @@ def grade(
         console.print(f"{summary(verdicts)}; {found.report(level).relative_to(found.root)}")
         if any(verdict.status != Status.GRADED for verdict in verdicts):
             raise typer.Exit(1)
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this host offers for confining student code, and what is missing."""
+    from autograde.sandbox import doctor as features
+
+    found = features()
+    for feature in found:
+        console.print("[green]ok[/]     " if feature.ok else "[red]missing[/]", end=" ")
+        console.print(f"{feature.name}: {feature.detail}", markup=False, highlight=False)
+    if not all(feature.ok for feature in found):
+        raise typer.Exit(1)
 
 
 def _progress() -> Progress:

@@ -55,6 +55,10 @@ class Course:
         """The instructor's working data."""
         return self.folder("submitted").parent
 
+    def verdict(self, level: str, student: str) -> Path:
+        """The verdict on a submission: what the gradebook and the reports are made from."""
+        return self.classroom / "verdicts" / level / f"{student}.json"
+
     def report(self, level: str) -> Path:
         """The table of a graded level."""
         return self.classroom / "report" / f"{level}.csv"
@@ -104,6 +108,13 @@ def find_course(start: Path | None = None) -> Course:
     )
 
 
+def find_alembic() -> None:
+    """Put this environment's programs on PATH: nbgrader runs `alembic` by name."""
+    scripts = sysconfig.get_path("scripts")
+    if scripts not in os.environ.get("PATH", "").split(os.pathsep):
+        os.environ["PATH"] = scripts + os.pathsep + os.environ.get("PATH", "")
+
+
 def run_nbgrader(
     converter: type[Any], course: Course, level: str, student: str = "*", **settings: Config
 ) -> tuple[bool, str]:
@@ -114,9 +125,7 @@ def run_nbgrader(
     from nbgrader.coursedir import CourseDirectory
     from nbgrader.utils import capture_log
 
-    scripts = sysconfig.get_path("scripts")
-    if scripts not in os.environ.get("PATH", "").split(os.pathsep):
-        os.environ["PATH"] = scripts + os.pathsep + os.environ.get("PATH", "")  # for `alembic`
+    find_alembic()
     config = copy.deepcopy(course.config)
     config.merge(Config(settings))
     config.CourseDirectory.assignment_id = level

@@ -25,6 +25,7 @@ import cloudpickle
 import psutil
 
 from autograde import sandbox, wire
+from autograde.course import CourseError
 
 Cause = Literal["timed out", "out of memory", "crashed"]
 TICK = 0.02  # seconds between looks at what a busy kernel uses
@@ -54,7 +55,7 @@ class Died(Exception):
         self.cause: Cause = cause
 
 
-class CannotStart(Exception):
+class CannotStart(CourseError):
     """No student process can be had on this host. The message says what to do."""
 
 
@@ -83,15 +84,21 @@ class Ran:
 
 
 class Nursery:
-    """A warm parent process, and the students' processes that it forks. A context manager."""
+    """A warm parent process, and the students' processes that it forks. A context manager.
 
-    def __init__(self, *, confine: bool = True, gpu: bool = False, threads: int = 1) -> None:
+    `scratch` is a folder for what they write; `threads` is how many threads torch uses in each.
+    """
+
+    def __init__(
+        self, scratch: Path, *, confine: bool = True, gpu: bool = False, threads: int = 1
+    ) -> None:
         if confine and not all(feature.ok for feature in sandbox.doctor()):
             raise CannotStart(
                 "This host cannot confine student code. `autograde doctor` says what is missing; "
                 "--unsafe-no-sandbox grades without confinement, and says so on every output."
             )
-        self.scratch = Path(tempfile.mkdtemp(prefix="autograde-"))
+        self.confined = confine
+        self.scratch = Path(tempfile.mkdtemp(dir=scratch))
         self.control, theirs = socket.socketpair()
         counts = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         env = {"LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}

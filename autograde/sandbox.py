@@ -234,17 +234,15 @@ def _restrict_files(rights: dict[Path, "AccessFS"], writable: Path) -> None:
     # landlockpy is typed, needs nothing, and knows ABI 1 to 11: file rights, TCP and scopes.
     from landlockpy import AccessFS, Ruleset, Scope
 
-    inside = AccessFS.READ_FILE | AccessFS.READ_DIR | AccessFS.WRITE_FILE | AccessFS.TRUNCATE
-    inside |= (
-        AccessFS.MAKE_REG | AccessFS.MAKE_DIR | AccessFS.REFER
-    )  # no link, fifo, socket, device
-    inside |= AccessFS.REMOVE_FILE | AccessFS.REMOVE_DIR
+    edit = AccessFS.READ_FILE | AccessFS.READ_DIR | AccessFS.WRITE_FILE | AccessFS.TRUNCATE
+    make = AccessFS.MAKE_REG | AccessFS.MAKE_DIR  # no symlink, fifo, socket or device
+    move = AccessFS.REMOVE_FILE | AccessFS.REMOVE_DIR | AccessFS.REFER
     with Ruleset(scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL) as ruleset:
         for path, access in rights.items():
             ruleset.allow_path(path, access)
         for name in SELF_READABLE.split():
             ruleset.allow_path(name, AccessFS.READ_FILE)
-        ruleset.allow_path(writable, inside)
+        ruleset.allow_path(writable, edit | make | move)
         ruleset.restrict()
 
 

@@ -1,7 +1,9 @@
 """What grading says about one submission: typed, plain, and apart from how it was found out."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from typing import Self
 
 
 class Outcome(StrEnum):
@@ -40,16 +42,36 @@ class ItemResult:
 class Verdict:
     """One submission. `reason` says why an ungradable one is; it then has no items.
 
+    `notes` tells what was put right in the file; `confined` is False where the student's code ran
+    without a sandbox, and `seconds` is how long grading took.
+
     >>> items = (ItemResult("a", Outcome.CORRECT, 2, 2), ItemResult("b", Outcome.WRONG, 0, 3))
     >>> verdict = Verdict("mueller-07", "level2", items)
     >>> verdict.status.value, verdict.points, verdict.max_points
     ('graded', 2, 5)
+    >>> Verdict.from_json(verdict.to_json()) == verdict
+    True
     """
 
     student: str
     level: str
     items: tuple[ItemResult, ...] = ()
     reason: str = ""
+    notes: tuple[str, ...] = ()
+    confined: bool = True
+    seconds: float = field(default=0.0, compare=False)
+
+    def to_json(self) -> str:
+        """The verdict as text to keep."""
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The verdict that `to_json` wrote."""
+        fields = json.loads(text)
+        items = (item | {"outcome": Outcome(item["outcome"])} for item in fields["items"])
+        fields["items"] = tuple(ItemResult(**item) for item in items)
+        return cls(**fields | {"notes": tuple(fields["notes"])})
 
     @property
     def status(self) -> Status:

@@ -1,0 +1,161 @@
+"""Grade a class: every submission in its turn, side by side in worker processes.
+
+One submission is one boundary. Whatever it does ends as its own verdict, and the class goes on.
+"""
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from autograde.course import Course, CourseError
+from autograde.files import write_whole
+from autograde.grade import Assignment, Graded, grade
+from autograde.kernel import CannotStart, Limits, Nursery
+from autograde.master import read_master
+from autograde.notebook import notebook_text, read_notebook
+from autograde.preflight import Unreadable, belongs_to, read_submission
+from autograde.verdict import Verdict
+
+DIED = "grading it ended the grader's process twice; a person must look at it"
+SUFFIXES = (".ipynb", ".py", ".json", ".txt")  # of files that may be a renamed notebook
+
+
+def load_assignment(course: Course, level: str) -> Assignment:
+    """A built level, ready to grade. Raises CourseError if its build is not current."""
+    path = course.notebook("source", level)
+    if not path.is_file():
+        raise CourseError(f"{level} has not been built: run `autograde build {level}` first.")
+    source = read_notebook(path)
+    if source != read_master(course.masters / f"{level}.py"):
+        raise CourseError(
+            f"The master of {level} has changed: run `autograde build {level}` first."
+        )
+    return Assignment(level, read_notebook(course.notebook("release", level)), source)
+
+
+def grade_class(
+    course: Course,
+    assignment: Assignment,
+    students: Iterable[str],
+    *,
+    jobs: int,
+    limits: Limits,
+    confine: bool = True,
+) -> Iterator[Verdict]:
+    """The verdict on every student, as they come, from `jobs` processes; each is kept in a file.
+
+    Raises CannotStart where student code can't be confined and `confine` asks for it.
+    """
+    waiting, died_on = list(reversed(list(students))), set[str]()
+    running: dict[Future[Verdict], tuple[ProcessPoolExecutor, str]] = {}
+    with tempfile.TemporaryDirectory(prefix="autograde-") as scratch:
+        # pools of one: when a process dies, it is known over whose submission
+        arguments = (course, assignment, limits, confine, Path(scratch))
+        idle = [_pool(arguments) for _ in range(min(jobs, len(waiting)))]
+        try:
+            while waiting or running:
+                while waiting and idle:
+                    pool, student = idle.pop(), waiting.pop()
+                    running[pool.submit(_grade_student, student)] = pool, student
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    pool, student = running.pop(future)
+                    try:
+                        verdict = future.result()
+                    except BrokenProcessPool:
+                        pool = _pool(arguments)
+                        if student not in died_on:
+                            died_on.add(student)
+                            waiting.append(student)
+                            verdict = None
+                        else:
+                            verdict = Verdict(student, assignment.level, reason=DIED)
+                            _keep(course, Graded(verdict))
+                    idle.append(pool)
+                    if verdict:
+                        yield verdict
+        finally:
+            for pool in [*idle, *(pool for pool, _ in running.values())]:
+                pool.shutdown(cancel_futures=True)
+
+
+def _pool(arguments: tuple[Any, ...]) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(1, get_context("spawn"), _start, arguments)
+
+
+# --- in a worker process --------------------------------------------------------------------------
+
+
+@dataclass
+class _Worker:
+    course: Course
+    assignment: Assignment
+    limits: Limits
+    nursery: Nursery | CannotStart
+
+
+_worker: _Worker
+
+
+def _start(
+    course: Course, assignment: Assignment, limits: Limits, confine: bool, scratch: Path
+) -> None:
+    global _worker
+    nursery: Nursery | CannotStart
+    try:
+        nursery = Nursery(scratch, confine=confine)
+    except CannotStart as error:  # a worker's initializer must not fail: the reason would be lost
+        nursery = error
+    _worker = _Worker(course, assignment, limits, nursery)
+
+
+def _grade_student(student: str) -> Verdict:
+    worker = _worker
+    if isinstance(worker.nursery, CannotStart):
+        raise worker.nursery
+    level = worker.assignment.level
+    try:
+        data, notes = _submission(worker.course, worker.assignment, student)
+        graded = grade(
+            data, worker.assignment, worker.nursery, student=student, limits=worker.limits
+        )
+        verdict = replace(graded.verdict, notes=(*notes, *graded.verdict.notes))
+        graded = replace(graded, verdict=verdict)
+    except Unreadable as error:
+        graded = Graded(Verdict(student, level, reason=str(error)))
+    except CannotStart:
+        raise
+    except Exception as error:  # a fault of the grader's: the class goes on, a person looks
+        reason = f"the grader failed, please report it: {type(error).__name__}: {error}"
+        graded = Graded(Verdict(student, level, reason=reason))
+    _keep(worker.course, graded)
+    return graded.verdict
+
+
+def _submission(course: Course, assignment: Assignment, student: str) -> tuple[bytes, list[str]]:
+    """The bytes of a student's notebook, found by name or else by what it holds, and notes."""
+    path = course.notebook("submitted", assignment.level, student)
+    if path.is_file():
+        return read_submission(path), []
+    others = sorted(p for p in path.parent.iterdir() if p.suffix.lower() in SUFFIXES)
+    for other in others:
+        data = read_submission(other)
+        if belongs_to(data, {assignment.level: assignment.release}):
+            return data, [f"The file is called {other.name}; it was taken for {path.name}."]
+    found = ", ".join(other.name for other in others) or "nothing that could be one"
+    raise Unreadable(f"There is no {path.name}; the folder has {found}.")
+
+
+def _keep(course: Course, graded: Graded) -> None:
+    """Keep a verdict, and the notebook as it ran, in files that appear whole or not at all."""
+    verdict = graded.verdict
+    write_whole(verdict.to_json(), course.verdict(verdict.level, verdict.student))
+    notebook = course.notebook("autograded", verdict.level, verdict.student)
+    if graded.notebook is not None:
+        write_whole(notebook_text(graded.notebook), notebook)
+    else:
+        notebook.unlink(missing_ok=True)
