@@ -1,15 +1,69 @@
-"""Verdicts into nbgrader's gradebook."""
+"""Verdicts into nbgrader's gradebook, which can be made anew from them at any time.
 
+nbgrader's own calls take a query or a commit for every cell. Here the rows are the same, written
+by a few statements in one transaction a submission, to any database that SQLAlchemy knows.
+"""
+
+import re
 import tempfile
-import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
+from typing import Any
 
-from nbgrader.api import Gradebook
+from nbgrader.api import (
+    Assignment,
+    BaseCell,
+    Comment,
+    Grade,
+    Gradebook,
+    Notebook,
+    Student,
+    SubmittedAssignment,
+    SubmittedNotebook,
+    new_uuid,
+)
 from nbgrader.converters import GenerateAssignment
+from sqlalchemy import Boolean, Connection, Table, bindparam, insert, or_, select, update
+from sqlalchemy.exc import DBAPIError
 from traitlets.config import Config
 
 from autograde.course import Course, CourseError, find_alembic, run_nbgrader
-from autograde.verdict import Verdict
+from autograde.verdict import Outcome, Verdict
+
+NO_RESPONSE = "No response."  # nbgrader's own comment on an untouched answer
+GRADED, COMMENTED = ("GradeCell", "TaskCell"), ("SolutionCell", "TaskCell")
+
+STUDENT: Table = Student.__table__
+SUBMISSION: Table = SubmittedAssignment.__table__
+NOTEBOOK: Table = SubmittedNotebook.__table__
+GRADE: Table = Grade.__table__
+COMMENT: Table = Comment.__table__
+
+_score = (
+    update(GRADE)
+    .where(GRADE.c.cell_id == bindparam("cell"), GRADE.c.notebook_id == bindparam("notebook"))
+    .values(
+        auto_score=bindparam("points"),
+        needs_manual_grade=or_(bindparam("unknown", type_=Boolean), GRADE.c.manual_score.isnot(None)),
+    )
+)
+_comment = (
+    update(COMMENT)
+    .where(COMMENT.c.cell_id == bindparam("cell"), COMMENT.c.notebook_id == bindparam("notebook"))
+    .values(auto_comment=bindparam("text"))
+)
+
+
+def fill_gradebook(course: Course, level: str, verdicts: Iterable[Verdict]) -> None:
+    """Enter a built level and the verdicts on it; a person's marks stay as they are.
+
+    Raises CourseError, with the way to go on, if the gradebook can't take them.
+    """
+    enter_level(course, level)
+    with Scores(course, level) as scores:
+        for verdict in verdicts:
+            scores.write(verdict)
 
 
 def enter_level(course: Course, level: str) -> None:
@@ -19,37 +73,94 @@ def enter_level(course: Course, level: str) -> None:
         success, log = run_nbgrader(GenerateAssignment, course, level, CourseDirectory=release)
     if "Cannot add or remove cells" in log:
         raise CourseError(
-            f"The gradebook holds submissions of another version of {level}: "
-            f"move {course.classroom / 'gradebook.db'} away, then grade again."
+            f"The gradebook holds submissions of another version of {level}: move "
+            f"{course.classroom / 'gradebook.db'} away, then run `autograde gradebook {level}`."
         )
+    if reason := re.search(r"\(\w+\.\w+Error\) (.+)", log):  # as SQLAlchemy words them
+        raise _unwritable(course, level, reason[1])
     if not success:
         raise CourseError(f"nbgrader can't enter {level} into the gradebook:\n{log}")
 
 
 class Scores:
-    """The gradebook of a course, to write verdicts to. A context manager."""
+    """The gradebook of a course, to write the verdicts on one level to. A context manager."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: Course, level: str) -> None:
         find_alembic()
-        self.gradebook = Gradebook(course.nbgrader.db_url, course.nbgrader.course_id)
+        self.course, self.level = course, level
+        with self._plain_errors():
+            self.gradebook = Gradebook(course.nbgrader.db_url, course.nbgrader.course_id)
+            with self.gradebook.engine.connect() as db:
+                self._read_level(db)
 
     def write(self, verdict: Verdict) -> None:
         """Enter one verdict, in one transaction; a person's marks stay as they are.
 
         An ungradable submission keeps no automatic score from an earlier run.
         """
-        book = self.gradebook
-        with warnings.catch_warnings():  # SQLAlchemy's, about nbgrader's own code
-            warnings.simplefilter("ignore")
-            book.update_or_create_student(verdict.student)
-            book.update_or_create_submission(verdict.level, verdict.student)
         points = {item.item: item.points for item in verdict.items}
-        notebook = book.find_submission_notebook(verdict.level, verdict.level, verdict.student)
-        for grade in notebook.grades:
-            grade.auto_score = points.get(grade.name.removeprefix("test_"))
-            unknown = grade.auto_score is None
-            grade.needs_manual_grade = unknown or grade.manual_score is not None
-        book.db.commit()
+        blank = {
+            item.item.split("__")[0]
+            for item in verdict.items
+            if item.outcome == Outcome.NOT_ATTEMPTED
+        }
+        with self._plain_errors(), self.gradebook.engine.begin() as db:
+            notebooks = self._submission(db, verdict.student)
+            scores, comments = [], []
+            for cell in self.cells:
+                where = {"cell": cell.id, "notebook": notebooks[cell.notebook_id]}
+                if cell.type in GRADED:
+                    known = points.get(cell.name.removeprefix("test_"))
+                    scores.append(where | {"points": known, "unknown": known is None})
+                if cell.type in COMMENTED:
+                    text = NO_RESPONSE if cell.name in blank else None
+                    comments.append(where | {"text": text})
+            _execute(db, _score, scores)
+            _execute(db, _comment, comments)
+
+    def _read_level(self, db: Connection) -> None:
+        """What every submission of the level has rows for."""
+        found = db.scalar(select(Assignment.id).where(Assignment.name == self.level))
+        if found is None:
+            raise CourseError(
+                f"The gradebook does not know {self.level}: run `autograde gradebook {self.level}`."
+            )
+        self.assignment: str = found
+        query = select(Notebook.id).where(Notebook.assignment_id == self.assignment)
+        self.notebooks = list(db.scalars(query))
+        table = BaseCell.__table__
+        columns = (table.c.id, table.c.name, table.c.type, table.c.notebook_id)
+        cells = db.execute(select(*columns).where(table.c.notebook_id.in_(self.notebooks)))
+        self.cells = cells.all()
+
+    def _submission(self, db: Connection, student: str) -> dict[str, str]:
+        """The id of a student's copy of each notebook, by the notebook's; made if need be."""
+        mine = (SUBMISSION.c.assignment_id == self.assignment, SUBMISSION.c.student_id == student)
+        query = select(NOTEBOOK.c.notebook_id, NOTEBOOK.c.id).join(SUBMISSION).where(*mine)
+        if found := db.execute(query).all():
+            return {row.notebook_id: row.id for row in found}
+        if db.scalar(select(STUDENT.c.id).where(STUDENT.c.id == student)) is None:
+            db.execute(insert(STUDENT), {"id": student})
+        submission = {"id": new_uuid(), "assignment_id": self.assignment, "student_id": student}
+        db.execute(insert(SUBMISSION), submission)
+        copies = {notebook: new_uuid() for notebook in self.notebooks}
+        rows = [
+            {"id": copy, "notebook_id": notebook, "assignment_id": submission["id"]}
+            for notebook, copy in copies.items()
+        ]
+        _execute(db, insert(NOTEBOOK), rows)
+        for table, types in ((GRADE, GRADED), (COMMENT, COMMENTED)):
+            cells = [cell for cell in self.cells if cell.type in types]
+            rows = [{"cell_id": c.id, "notebook_id": copies[c.notebook_id]} for c in cells]
+            _execute(db, insert(table), rows)
+        return copies
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise _unwritable(self.course, self.level, str(error.orig)) from None
 
     def __enter__(self) -> "Scores":
         return self
@@ -61,3 +172,16 @@ class Scores:
         trace: TracebackType | None,
     ) -> None:
         self.gradebook.close()
+
+
+def _execute(db: Connection, statement: Any, rows: list[dict[str, Any]]) -> None:
+    if rows:  # given none, SQLAlchemy would run the statement once, without values
+        db.execute(statement, rows)
+
+
+def _unwritable(course: Course, level: str, reason: str) -> CourseError:
+    verdicts = course.verdict(level, "").parent.relative_to(course.root)
+    return CourseError(
+        f"The gradebook can't be written: {reason}. No verdict is lost, they are in {verdicts}; "
+        f"once it can be written, run `autograde gradebook {level}`."
+    )

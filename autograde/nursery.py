@@ -37,6 +37,8 @@ def main(control: socket.socket) -> None:
     from autograde.sandbox import Confinement
     from autograde.student import Shell
 
+    _warm_up()
+
     shell = Shell.instance()  # so that IPython.get_ipython() finds it
     confinement = Confinement([Path(p) for p in setup["readable"]], gpu=setup["gpu"])
     _seed()
@@ -81,6 +83,17 @@ def _become_student(
         wire.send(channel, {"failed": f"{type(error).__name__}: {error}"})
     finally:
         os._exit(status)
+
+
+def _warm_up() -> None:
+    """Do once what torch does only when first asked, about a second's worth of imports."""
+    import torch
+
+    from course_lib.model import TinyTransformer
+
+    torch.set_num_threads(1)  # this process must not start a thread
+    with torch.no_grad():
+        TinyTransformer(8, generator=torch.Generator())(torch.zeros(1, 2, dtype=torch.long))
 
 
 def _seed() -> None:

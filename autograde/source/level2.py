@@ -433,10 +433,10 @@ def untrained_perplexity():
     causal = torch.ones(1, 32, 32, dtype=torch.bool).tril()
     with torch.no_grad():
         logits = model(ids[:, :-1], causal)
-    return perplexity_from_logits(logits.flatten(0, 1), ids[:, 1:].flatten())
+    return round(perplexity_from_logits(logits.flatten(0, 1), ids[:, 1:].flatten()), 1)
 
 
-predict("L2.3", predicted_ppl, untrained_perplexity);
+untrained_ppl = predict("L2.3", predicted_ppl, untrained_perplexity)
 
 # %% test="L2_3_prediction" points=1
 from course_lib.check import demand
