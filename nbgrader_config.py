@@ -21,12 +21,11 @@ c.CourseDirectory.db_url = f"sqlite:///{classroom / 'gradebook.db'}"
 # an untouched answer is None or Ellipsis, which a check can tell from a wrong one
 c.ClearSolutions.code_stub = {"python": "...  # YOUR CODE HERE"}
 
-# a warning or a progress bar on stderr never costs a point
-c.IgnorePattern.enabled = True
-c.IgnorePattern.pattern = r"(?s).*"
-
-# a deleted test cell is put back instead of waiting for a person for ever
-c.OverwriteCells.add_missing_cells = True
+# `nbgrader autograde` and the button in formgrader grade as `autograde grade` does
+c.Autograde.exporter_class = "autograde.nbgrader_plugin.GradingExporter"
+c.Autograde.pre_convert_hook = "autograde.nbgrader_plugin.expect_the_notebook"
+c.Autograde.sanitize_preprocessors = []
+c.Autograde.autograde_preprocessors = ["nbgrader.preprocessors.AssignLatePenalties"]
 
 # kernels keep no history, and are silent about the local sockets they talk over
 c.Execute.extra_arguments = ["--HistoryManager.hist_file=:memory:", "--IPKernelApp.log_level=40"]

@@ -74,13 +74,78 @@ def grade_class(
                             verdict = None
                         else:
                             verdict = Verdict(student, assignment.level, reason=DIED)
-                            _keep(course, Graded(verdict))
+                            keep(course, Graded(verdict))
                     idle.append(pool)
                     if verdict:
                         yield verdict
         finally:
             for pool in [*idle, *(pool for pool, _ in running.values())]:
                 pool.shutdown(cancel_futures=True)
+
+
+def grade_student(
+    course: Course, assignment: Assignment, student: str, nursery: Nursery, limits: Limits
+) -> Graded:
+    """Grade what a student handed in, and keep the verdict in a file.
+
+    Raises CannotStart; whatever else happens is the verdict's reason.
+    """
+    level = assignment.level
+    try:
+        data, notes = _submission(course, assignment, student)
+        graded = grade(data, assignment, nursery, student=student, limits=limits)
+        verdict = replace(graded.verdict, notes=(*notes, *graded.verdict.notes))
+        graded = replace(graded, verdict=verdict)
+    except Unreadable as error:
+        graded = Graded(Verdict(student, level, reason=str(error)))
+    except CannotStart:
+        raise
+    except Exception as error:  # a fault of the grader's: the class goes on, a person looks
+        reason = f"the grader failed, please report it: {type(error).__name__}: {error}"
+        graded = Graded(Verdict(student, level, reason=reason))
+    keep(course, graded)
+    return graded
+
+
+def keep(course: Course, graded: Graded) -> None:
+    """Keep a verdict, and the notebook as it ran, in files that appear whole or not at all."""
+    verdict = graded.verdict
+    write_whole(verdict.to_json(), course.verdict(verdict.level, verdict.student))
+    notebook = course.notebook("autograded", verdict.level, verdict.student)
+    if graded.notebook is not None:
+        write_whole(notebook_text(graded.notebook), notebook)
+    else:
+        notebook.unlink(missing_ok=True)
+
+
+def kept_verdicts(course: Course, level: str) -> list[Verdict]:
+    """The verdicts that were kept on a level, by student. Raises CourseError if there are none."""
+    paths = sorted(course.verdict(level, "any").parent.glob("*.json"))
+    if not paths:
+        raise CourseError(
+            f"No submission of {level} has been graded: run `autograde grade {level}`."
+        )
+    verdicts = []
+    for path in paths:
+        try:
+            verdicts.append(Verdict.from_json(path.read_text("utf-8")))
+        except (ValueError, TypeError, KeyError):
+            raise CourseError(f"{path} is damaged: run `autograde grade {level}` again.") from None
+    return verdicts
+
+
+def _submission(course: Course, assignment: Assignment, student: str) -> tuple[bytes, list[str]]:
+    """The bytes of a student's notebook, found by name or else by what it holds, and notes."""
+    path = course.notebook("submitted", assignment.level, student)
+    if path.is_file():
+        return read_submission(path), []
+    others = sorted(p for p in path.parent.iterdir() if p.suffix.lower() in SUFFIXES)
+    for other in others:
+        data = read_submission(other)
+        if belongs_to(data, {assignment.level: assignment.release}):
+            return data, [f"The file is called {other.name}; it was taken for {path.name}."]
+    found = ", ".join(other.name for other in others) or "nothing that could be one"
+    raise Unreadable(f"There is no {path.name}; the folder has {found}.")
 
 
 def _pool(arguments: tuple[Any, ...]) -> ProcessPoolExecutor:
@@ -117,45 +182,6 @@ def _grade_student(student: str) -> Verdict:
     worker = _worker
     if isinstance(worker.nursery, CannotStart):
         raise worker.nursery
-    level = worker.assignment.level
-    try:
-        data, notes = _submission(worker.course, worker.assignment, student)
-        graded = grade(
-            data, worker.assignment, worker.nursery, student=student, limits=worker.limits
-        )
-        verdict = replace(graded.verdict, notes=(*notes, *graded.verdict.notes))
-        graded = replace(graded, verdict=verdict)
-    except Unreadable as error:
-        graded = Graded(Verdict(student, level, reason=str(error)))
-    except CannotStart:
-        raise
-    except Exception as error:  # a fault of the grader's: the class goes on, a person looks
-        reason = f"the grader failed, please report it: {type(error).__name__}: {error}"
-        graded = Graded(Verdict(student, level, reason=reason))
-    _keep(worker.course, graded)
-    return graded.verdict
-
-
-def _submission(course: Course, assignment: Assignment, student: str) -> tuple[bytes, list[str]]:
-    """The bytes of a student's notebook, found by name or else by what it holds, and notes."""
-    path = course.notebook("submitted", assignment.level, student)
-    if path.is_file():
-        return read_submission(path), []
-    others = sorted(p for p in path.parent.iterdir() if p.suffix.lower() in SUFFIXES)
-    for other in others:
-        data = read_submission(other)
-        if belongs_to(data, {assignment.level: assignment.release}):
-            return data, [f"The file is called {other.name}; it was taken for {path.name}."]
-    found = ", ".join(other.name for other in others) or "nothing that could be one"
-    raise Unreadable(f"There is no {path.name}; the folder has {found}.")
-
-
-def _keep(course: Course, graded: Graded) -> None:
-    """Keep a verdict, and the notebook as it ran, in files that appear whole or not at all."""
-    verdict = graded.verdict
-    write_whole(verdict.to_json(), course.verdict(verdict.level, verdict.student))
-    notebook = course.notebook("autograded", verdict.level, verdict.student)
-    if graded.notebook is not None:
-        write_whole(notebook_text(graded.notebook), notebook)
-    else:
-        notebook.unlink(missing_ok=True)
+    return grade_student(
+        worker.course, worker.assignment, student, worker.nursery, worker.limits
+    ).verdict

@@ -102,27 +102,25 @@ def grade(
 ) -> None:
     """Grade every submission of a level in classroom/submitted/.
 
-    Keeps a verdict for each in classroom/verdicts/, fills nbgrader's gradebook, prints a table and
-    writes classroom/report/LEVEL.csv. Exit code 0 if every submission is graded, 1 if a person
-    must look at some, 2 if grading could not start.
+    Keeps a verdict for each in classroom/verdicts/, prints a table, writes
+    classroom/report/LEVEL.csv and fills nbgrader's gradebook. Exit code 0 if every submission is
+    graded, 1 if a person must look at some, 2 if something must be put right first.
     """
     from autograde.classroom import grade_class, load_assignment
-    from autograde.gradebook import Scores, enter_level
+    from autograde.gradebook import fill_gradebook
     from autograde.kernel import Limits
 
     with _plain_errors():
         found = find_course(course)
         students = found.submitted_students(found.level(level))
         assignment = load_assignment(found, level)
-        enter_level(found, level)
         limits = Limits(cpu_s=timeout, wall_s=3 * timeout)
         verdicts = []
-        with Scores(found) as scores, _progress() as progress:
+        with _progress() as progress:
             task = progress.add_task(f"grading {level}", total=len(students), speed="")
             for verdict in grade_class(
                 found, assignment, students, jobs=jobs, limits=limits, confine=not unsafe
             ):
-                scores.write(verdict)
                 verdicts.append(verdict)
                 speed = len(verdicts) / (progress.tasks[task].elapsed or 1)
                 progress.update(task, advance=1, speed=f"{speed:.1f} students/s")
@@ -130,8 +128,28 @@ def grade(
         write_csv(verdicts, found.report(level))
         console.print(table(verdicts, level))
         console.print(f"{summary(verdicts)}; {found.report(level).relative_to(found.root)}")
+        fill_gradebook(found, level, verdicts)
         if any(verdict.status != Status.GRADED for verdict in verdicts):
             raise typer.Exit(1)
+
+
+@app.command(epilog="Example: autograde gradebook level2")
+def gradebook(
+    level: Annotated[str, typer.Argument(help="The level to enter, for example level2.")],
+    course: CourseOption = None,
+) -> None:
+    """Make a level's scores in nbgrader's gradebook anew from classroom/verdicts/.
+
+    A person's marks and comments stay as they are.
+    """
+    from autograde.classroom import kept_verdicts
+    from autograde.gradebook import fill_gradebook
+
+    with _plain_errors():
+        found = find_course(course)
+        verdicts = kept_verdicts(found, found.level(level))
+        fill_gradebook(found, level, verdicts)
+        console.print(f"{len(verdicts)} verdicts on {level} are in the gradebook")
 
 
 @app.command()

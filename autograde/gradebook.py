@@ -45,7 +45,9 @@ _score = (
     .where(GRADE.c.cell_id == bindparam("cell"), GRADE.c.notebook_id == bindparam("notebook"))
     .values(
         auto_score=bindparam("points"),
-        needs_manual_grade=or_(bindparam("unknown", type_=Boolean), GRADE.c.manual_score.isnot(None)),
+        needs_manual_grade=or_(
+            bindparam("unknown", type_=Boolean), GRADE.c.manual_score.isnot(None)
+        ),
     )
 )
 _comment = (
@@ -160,7 +162,8 @@ class Scores:
         try:
             yield
         except DBAPIError as error:
-            raise _unwritable(self.course, self.level, str(error.orig)) from None
+            reason = str(error.orig).splitlines()[0]
+            raise _unwritable(self.course, self.level, reason) from None
 
     def __enter__(self) -> "Scores":
         return self
@@ -180,7 +183,7 @@ def _execute(db: Connection, statement: Any, rows: list[dict[str, Any]]) -> None
 
 
 def _unwritable(course: Course, level: str, reason: str) -> CourseError:
-    verdicts = course.verdict(level, "").parent.relative_to(course.root)
+    verdicts = course.verdict(level, "any").parent
     return CourseError(
         f"The gradebook can't be written: {reason}. No verdict is lost, they are in {verdicts}; "
         f"once it can be written, run `autograde gradebook {level}`."

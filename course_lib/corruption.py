@@ -210,9 +210,9 @@ def bert_corrupt(
         raise ValueError(f"select is {select!r}: give 'bernoulli', 'exact' or 'exact_split'")
     to_mask, to_random, below = _ends(rate, split)
     inputs = _random_ids(dice, vocab_size, special_ids).to(ids.dtype)
-    _blend_(inputs, _ones_below(to_random, dice), ids)
-    _blend_(inputs, _ones_below(to_mask, dice).bitwise_not_(), mask_id)
-    labels = _blend_(ids.clone(), _ones_below(below, dice), IGNORE_INDEX)
+    _blend_(inputs, _ones_below(dice, to_random), ids)
+    _blend_(inputs, _ones_below(dice, to_mask).bitwise_not_(), mask_id)
+    labels = _blend_(ids.clone(), _ones_below(dice, below), IGNORE_INDEX)
     if select == "bernoulli":
         return inputs, labels
     labels_BT = torch.full_like(ids_BT, IGNORE_INDEX).scatter_(1, order_BK, labels)
@@ -226,9 +226,9 @@ def _ends(rate: float, split: tuple[float, float, float]) -> tuple[int, int, int
     return int(below * split[0]), below - int(below * split[2]), below
 
 
-# `torch.where` would say this, but on CPU it branches at every element, and no one can predict
-# branches on random numbers; and a fresh tensor costs more than the arithmetic on it.
-def _ones_below(end: int, dice: Tensor) -> Tensor:
+# `torch.where(dice < end, ids, otherwise)` would say this and take twice as long: on CPU it
+# branches at every element, in a way nothing can predict, and writes to fresh memory each time.
+def _ones_below(dice: Tensor, end: int) -> Tensor:
     """All bits set (-1) where dice < end, none (0) elsewhere; neither is negative."""
     return (dice - end).bitwise_right_shift_(63)
 
@@ -573,7 +573,7 @@ def restore(
         sentinel_BT = (ids_BT <= first_sentinel) & (ids_BT > first_sentinel - num_sentinels)
         token_BT = torch.arange(ids_BT.shape[1], device=ids_BT.device) < lengths[:, None] - 1
         # text before sentinel 0 has key 0, its span 1, the text after it 2, its next span 3, ...
-        key_BT = 2 * (sentinel_BT & token_BT).cumsum(1) + turn
+        key_BT = 2 * sentinel_BT.cumsum(1) + turn
         ids.append(ids_BT)
         keys.append(key_BT.masked_fill(sentinel_BT | ~token_BT, LARGEST))
     key_BT, order_BT = torch.cat(keys, 1).sort(stable=True)

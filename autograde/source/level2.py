@@ -70,9 +70,10 @@ ppl_cat_sat = (
 )
 
 # %% test="L2_1_numbers" points=2
-from course_lib.check import check, diagnose
+from course_lib.check import check
 
 ### BEGIN HIDDEN TESTS
+from course_lib.check import diagnose
 from math import exp, log
 
 both = -log(0.5) - log(0.25)
@@ -104,7 +105,7 @@ check("L2.1 loss", loss_cat_sat)
 check("L2.1 perplexity", ppl_cat_sat)
 
 # %% [markdown]
-# So this model is as unsure as somebody who picks among about 2.8 equally likely tokens.
+# Perplexity counts choices: the model is as unsure as somebody who picks evenly among that many tokens.
 #
 # Now for any sentence. `token_probs[t]` is the probability that the model gave to token `t`, the one
 # that really stood there. Whether the first token is scored is a **convention**, and both are in use:
@@ -126,9 +127,10 @@ def clm_loss(token_probs, bos=False):
     ### END SOLUTION
 
 # %% test="L2_1_clm" points=3
-from course_lib.check import check, diagnose, each
+from course_lib.check import check
 
 ### BEGIN HIDDEN TESTS
+from course_lib.check import diagnose, each
 from math import exp, fsum, log
 from random import SystemRandom
 
@@ -163,9 +165,10 @@ for probs, loss in zip(sentences, each(clm_loss, [(probs,) for probs in sentence
 check("L2.1 clm_loss", clm_loss, [0.1, 0.5, 0.25])
 
 # %% test="L2_1_clm__bos" points=1
-from course_lib.check import check, diagnose, each, raises
+from course_lib.check import check
 
 ### BEGIN HIDDEN TESTS
+from course_lib.check import diagnose, each, raises
 from math import fsum, log
 from random import SystemRandom
 
@@ -206,9 +209,10 @@ loss_one_mask = (
 )
 
 # %% test="L2_2_number" points=1
-from course_lib.check import check, diagnose
+from course_lib.check import check
 
 ### BEGIN HIDDEN TESTS
+from course_lib.check import diagnose
 from math import log
 
 diagnose(loss_one_mask, right=log(5), public="L2.2 loss", wrong={
@@ -236,9 +240,10 @@ def mlm_loss(token_probs, chosen):
     ### END SOLUTION
 
 # %% test="L2_2_mlm" points=2
-from course_lib.check import check, diagnose, each
+from course_lib.check import check
 
 ### BEGIN HIDDEN TESTS
+from course_lib.check import diagnose, each
 from math import exp, fsum, log
 from random import SystemRandom
 
@@ -279,9 +284,9 @@ for (probs, chosen), loss in zip(cases, each(mlm_loss, cases)):
 check("L2.2 mlm_loss", mlm_loss, [0.9, 0.2, 0.6, 0.05], [False, True, False, True])
 
 # %% [markdown]
-# Two losses of different objectives, such as the 1.04 nats of L2.1 and the 1.61 of L2.2, do not say
-# which model is better: the one predicted from the left only, the other from both sides, and they were
-# asked about different tokens. Compare losses of the *same* task on the *same* text.
+# Your losses of L2.1 and L2.2 differ. That does not say which model is better: the one predicted from the
+# left only, the other from both sides, and they were asked about different tokens. Compare losses of
+# the *same* task on the *same* text.
 
 # %% [markdown]
 # ## L2.3 The perplexity of a model that knows nothing
@@ -302,9 +307,10 @@ ppl_uniform = (
 )
 
 # %% test="L2_3_numbers" points=1
-from course_lib.check import check, diagnose
+from course_lib.check import check
 
 ### BEGIN HIDDEN TESTS
+from course_lib.check import diagnose
 from math import log
 
 V = 50_000
@@ -349,10 +355,11 @@ def perplexity_from_logits(logits, targets):
 # %% test="L2_3_ppl" points=1
 import torch
 
-from course_lib.check import check, demand, diagnose, each
-from course_lib.plain import plain
+from course_lib.check import check
 
 ### BEGIN HIDDEN TESTS
+from course_lib.check import demand, diagnose, each
+from course_lib.plain import plain
 from math import exp, inf
 from random import SystemRandom
 
@@ -437,6 +444,8 @@ def untrained_perplexity():
 
 
 untrained_ppl = predict("L2.3", predicted_ppl, untrained_perplexity)
+print(f"1,000 tokens, and a perplexity {abs(untrained_ppl / 1_000 - 1):.1%} away from that. Random")
+print("weights are not quite indifferent, and a preference that the text does not share costs.")
 
 # %% test="L2_3_prediction" points=1
 from course_lib.check import demand
@@ -446,12 +455,12 @@ demand(kind(predicted_ppl) == "a number", "L2.3 prediction: write a number, any 
 print("✓ L2.3 prediction: noted")
 
 # %% [markdown]
-# Close to 1,000, the size of the vocabulary, but not equal to it: random weights are not quite
-# indifferent, and each small preference that the text does not share costs a little. So **V is not
-# a ceiling**. It is where a model stands that has no preferences. A model that is *confidently wrong*
-# stands above it, as high as you like.
+# ### Worse than knowing nothing
 #
-# Show that it is so. Return logits (a list of `vocab_size` numbers) and the id of a true token for which
+# The perplexity of a model without preferences is the size $V$ of its vocabulary. Is that the worst there
+# is? A model can also be *confidently wrong*.
+#
+# Build one. Return logits (a list of `vocab_size` numbers) and the id of a true token for which
 # the perplexity of this one prediction is at least **twice** the size of the vocabulary.
 
 # %% answer="L2_3_worse"
@@ -511,9 +520,10 @@ reading = (
 )
 
 # %% test="L2_3_reading" points=1
-from course_lib.check import check, diagnose
+from course_lib.check import check
 
 ### BEGIN HIDDEN TESTS
+from course_lib.check import diagnose
 diagnose(reading, right="b", public="L2.3 reading", wrong={
     "Guessing evenly without repeats takes 25,000.5 tries on average, not 50,000. Perplexity is no "
     "count of tries: it is the number of equally likely choices that would be as surprising.": "a",

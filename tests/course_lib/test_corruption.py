@@ -505,6 +505,14 @@ def test_all_span_masks_are_equally_likely(
     assert chisquare(list(counts.values())).pvalue > ALPHA
 
 
+def test_kept_and_noise_runs_are_independent_with_example_keys_too() -> None:
+    keys = ExampleKeys(0, 0, torch.arange(3000))
+    mask = random_spans_mask(torch.full((3000,), 8), 8, density=0.5, mean_span=2, generator=keys)
+    counts = _spans_of(mask)
+    assert len(counts) == 9
+    assert chisquare(list(counts.values())).pvalue > ALPHA
+
+
 def test_span_masks_and_the_reference_have_the_same_law() -> None:
     draws, generator = 4000, np.random.default_rng(0)
     mask = random_spans_mask(

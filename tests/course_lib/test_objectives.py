@@ -184,6 +184,7 @@ def test_causal_lm_scores_each_token_that_has_a_predecessor(
         assert batch.labels[i][scored].tolist() == tokens[int(bos is None) :]
         context = tokens[:-1] if bos is None else [bos, *tokens[:-1]][: len(tokens)]
         assert batch.inputs[i][scored].tolist() == context
+        assert not ((batch.inputs[i] == 2) & ~scored)[1:].any()  # no BOS in the padding
 
 
 @few
