@@ -3,6 +3,9 @@
 One submission is one boundary. Whatever it does ends as its own verdict, and the class goes on.
 """
 
+import contextlib
+import os
+import signal
 import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -14,14 +17,16 @@ from typing import Any
 
 from autograde.course import Course, CourseError
 from autograde.files import write_whole
-from autograde.grade import Assignment, Graded, grade
-from autograde.kernel import CannotStart, Limits, Nursery
+from autograde.grade import Assignment, Graded, grade, one_line
+from autograde.kernel import CannotStart, Limits, Nursery, NurseryEnded
 from autograde.master import read_master
 from autograde.notebook import notebook_text, read_notebook
 from autograde.preflight import Unreadable, belongs_to, read_submission
 from autograde.verdict import Verdict
 
 DIED = "grading it ended the grader's process twice; a person must look at it"
+MARGIN = 60  # seconds beyond a notebook's limit in which a worker must be done with it
+MAX_OTHERS = 20  # files in a folder that are looked at for the notebook under another name
 SUFFIXES = (".ipynb", ".py", ".json", ".txt")  # of files that may be a renamed notebook
 
 
@@ -96,13 +101,15 @@ def grade_student(
         graded = grade(data, assignment, nursery, student=student, limits=limits)
         verdict = replace(graded.verdict, notes=(*notes, *graded.verdict.notes))
         graded = replace(graded, verdict=verdict)
+        keep(course, graded)
+        return graded
     except Unreadable as error:
-        graded = Graded(Verdict(student, level, reason=str(error)))
+        reason = str(error)
     except CannotStart:
         raise
     except Exception as error:  # a fault of the grader's: the class goes on, a person looks
         reason = f"the grader failed, please report it: {type(error).__name__}: {error}"
-        graded = Graded(Verdict(student, level, reason=reason))
+    graded = Graded(Verdict(student, level, reason=one_line(reason)))
     keep(course, graded)
     return graded
 
@@ -137,13 +144,17 @@ def kept_verdicts(course: Course, level: str) -> list[Verdict]:
 def _submission(course: Course, assignment: Assignment, student: str) -> tuple[bytes, list[str]]:
     """The bytes of a student's notebook, found by name or else by what it holds, and notes."""
     path = course.notebook("submitted", assignment.level, student)
-    if path.is_file():
+    if path.parent.is_symlink() or path.parent.parent.is_symlink():
+        raise Unreadable("The folder is a link to another one; hand in the notebook itself.")
+    if path.is_symlink() or path.is_file():
         return read_submission(path), []
-    others = sorted(p for p in path.parent.iterdir() if p.suffix.lower() in SUFFIXES)
+    others = sorted(p for p in path.parent.iterdir() if p.suffix.lower() in SUFFIXES)[:MAX_OTHERS]
     for other in others:
-        data = read_submission(other)
-        if belongs_to(data, {assignment.level: assignment.release}):
-            return data, [f"The file is called {other.name}; it was taken for {path.name}."]
+        with contextlib.suppress(Unreadable):
+            data = read_submission(other)
+            if belongs_to(data, {assignment.level: assignment.release}):
+                name = one_line(other.name)
+                return data, [f"The file is called {name}; it was taken for {path.name}."]
     found = ", ".join(other.name for other in others) or "nothing that could be one"
     raise Unreadable(f"There is no {path.name}; the folder has {found}.")
 
@@ -182,6 +193,14 @@ def _grade_student(student: str) -> Verdict:
     worker = _worker
     if isinstance(worker.nursery, CannotStart):
         raise worker.nursery
-    return grade_student(
-        worker.course, worker.assignment, student, worker.nursery, worker.limits
-    ).verdict
+    # The last resort against what no limit of a kernel's sees, as a test that never ends: this
+    # process dies, and `grade_class` makes it a row.
+    signal.alarm(int(worker.limits.notebook_wall_s) + MARGIN)
+    try:
+        return grade_student(
+            worker.course, worker.assignment, student, worker.nursery, worker.limits
+        ).verdict
+    except NurseryEnded:
+        os._exit(1)  # the worker that takes this one's place has a nursery of its own
+    finally:
+        signal.alarm(0)

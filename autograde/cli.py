@@ -155,7 +155,7 @@ def gradebook(
 @app.command()
 def doctor() -> None:
     """Say what this host offers for confining student code, and what is missing."""
-    from autograde.sandbox import doctor as features
+    from autograde.host import doctor as features
 
     found = features()
     for feature in found:

@@ -114,7 +114,7 @@ class _Run:
         try:
             return judge(source, self.alive())
         except Died as death:
-            return Ruling(_outcome(death), f"While this was tested, {_words(death)}.")
+            return Ruling(Outcome(death.cause), f"While this was tested, {death}.")
 
     def cell(self, cell: PreparedCell) -> None:
         """Run a cell of the student's or the instructor's; remember what became of it."""
@@ -126,7 +126,7 @@ class _Run:
         try:
             ran = self.alive().run(cell.source)
         except Died as death:
-            self.troubles[cell.name] = _Trouble(_outcome(death), f"In this cell {_words(death)}.")
+            self.troubles[cell.name] = _Trouble(Outcome(death.cause), f"In this cell {death}.")
             return
         self.outputs[cell.name] = ran.outputs
         if ran.interrupted:
@@ -136,12 +136,13 @@ class _Run:
             return
         self.replay.append(cell.source)
         if ran.failure:
-            self.troubles[cell.name] = _Trouble(_of_failure(ran.failure), ran.failure.sentence)
+            self.troubles[cell.name] = _of_failure(ran.failure)
 
     def alive(self) -> Kernel:
         """A process that has run what went well so far. Raises `Died` if even that fails."""
         if self.kernel is None or self.kernel.dead:
             self.kernel = self.nursery.fork(self.limits)
+            self.kernel.deadline = self.deadline
             for source in self.replay:
                 self.kernel.run(source)
         return self.kernel
@@ -156,7 +157,7 @@ class _Run:
         trouble = self.troubles.get(item.answer)
 
         def result(outcome: Outcome, points: float | None, message: str = "") -> ItemResult:
-            text = _one_line(message)
+            text = one_line(message)
             return ItemResult(item.name, outcome, points, item.points, text)
 
         if item.by_hand:
@@ -181,19 +182,13 @@ class _Run:
         return notebook
 
 
-def _outcome(death: Died) -> Outcome:
-    return Outcome(death.cause)
+def _of_failure(failure: Failure) -> _Trouble:
+    if failure.type == "MemoryError":
+        return _Trouble(Outcome.OUT_OF_MEMORY, "The cell asked for more memory than there is.")
+    return _Trouble(Outcome.ERROR, failure.sentence)
 
 
-def _words(death: Died) -> str:
-    return f"the process {death.cause}: {death}" if death.cause != "crashed" else str(death)
-
-
-def _of_failure(failure: Failure) -> Outcome:
-    return Outcome.OUT_OF_MEMORY if failure.type == "MemoryError" else Outcome.ERROR
-
-
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """A message on one line, printable and short."""
     line = " ".join(text.split())
     line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)

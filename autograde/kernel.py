@@ -6,6 +6,7 @@ that breaks a limit is interrupted, then killed; what is asked of a dead one rai
 
 import contextlib
 import json
+import math
 import os
 import select
 import shutil
@@ -24,10 +25,13 @@ from typing import Any, Literal
 import cloudpickle
 import psutil
 
-from autograde import sandbox, wire
+from autograde import host, sandbox, wire
 from autograde.course import CourseError
+from autograde.outputs import add_output, clean
 
 Cause = Literal["timed out", "out of memory", "crashed"]
+LATE = "your code ran past the time limit and did not stop"
+DISTURBED = "your code disturbed the grading"
 TICK = 0.02  # seconds between looks at what a busy kernel uses
 START = 60.0  # seconds for the warm parent to import torch on a slow disk
 
@@ -48,7 +52,7 @@ class Limits:
 
 
 class Died(Exception):
-    """The student's process is gone. `cause` is an outcome, the message says more."""
+    """The student's process is gone. `cause` is an outcome, the message a clause that says why."""
 
     def __init__(self, cause: Cause, detail: str) -> None:
         super().__init__(detail)
@@ -57,6 +61,10 @@ class Died(Exception):
 
 class CannotStart(CourseError):
     """No student process can be had on this host. The message says what to do."""
+
+
+class NurseryEnded(CannotStart):
+    """The warm parent has ended, as when the system ran out of memory. Another one may do."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,9 @@ class Failure:
     def sentence(self) -> str:
         where = f" (line {self.line} of the cell)" if self.line else ""
         return f"{self.name}: {self.message}{where}" if self.message else f"{self.name}{where}"
+
+
+INTERRUPTED = Failure("KeyboardInterrupt", "KeyboardInterrupt", "the time limit was reached")
 
 
 @dataclass
@@ -92,7 +103,7 @@ class Nursery:
     def __init__(
         self, scratch: Path, *, confine: bool = True, gpu: bool = False, threads: int = 1
     ) -> None:
-        if confine and not all(feature.ok for feature in sandbox.doctor()):
+        if confine and not all(feature.ok for feature in host.doctor()):
             raise CannotStart(
                 "This host cannot confine student code. `autograde doctor` says what is missing; "
                 "--unsafe-no-sandbox grades without confinement, and says so on every output."
@@ -137,7 +148,7 @@ class Nursery:
         except OSError:
             reply = b""
         if not reply:
-            raise CannotStart("The warm parent of the student processes has ended unexpectedly.")
+            raise NurseryEnded("The warm parent of the student processes has ended unexpectedly.")
         answer: dict[str, Any] = json.loads(reply)
         return answer
 
@@ -165,6 +176,7 @@ class Kernel:
         self.nursery, self.pid, self.channel, self.folder = nursery, pid, channel, folder
         self.limits = limits
         self.usage = psutil.Process(pid)
+        self.deadline = math.inf  # of the notebook, by time.monotonic
         self.base_memory = 0
         self.dead: Died | None = None
         self._begin()
@@ -188,10 +200,9 @@ class Kernel:
             message, _ = self._receive()
             if "output" not in message:
                 break
-            output = message["output"]
-            room -= len(json.dumps(output))
+            room -= len(json.dumps(message["output"]))
             if room > 0:
-                ran.outputs.append(output)
+                add_output(ran.outputs, message["output"])
         ran.failure = _failure(message.get("error"))
         ran.interrupted = self._interrupted_at is not None
         return ran
@@ -200,13 +211,10 @@ class Kernel:
         """The values of the names that exist: plain data, `wire.Opaque`, or a `Failure`."""
         self._send({"look_up": list(names)})
         message, blob = self._receive()
-        found = {}
-        for name, tree in _dict(message, "values").items():
-            if "error" in tree:
-                found[name] = _failure(tree["error"])
-            elif "value" in tree:
-                found[name] = self._decode(tree["value"], blob)
-        return found
+        values = _dict(message, "values")
+        # no other names: one would shadow what the test takes for its own
+        found = [name for name in names if "missing" not in values.get(name, {"missing": name})]
+        return dict(zip(found, self._results([values[name] for name in found], blob), strict=True))
 
     def call(
         self, name: str, calls: Sequence[tuple[tuple[Any, ...], dict[str, Any]]], observe: bool
@@ -214,17 +222,12 @@ class Kernel:
         """The results of calling `name` with each (args, kwargs): plain data or a `Failure`."""
         self._send({"call": name, "observe": observe}, cloudpickle.dumps(list(calls)))
         message, blob = self._receive()
-        results = message.get("results") if type(message) is dict else None
-        if type(results) is not list:
-            raise self._kill("crashed", "the process sent something else than results")
         if self._interrupted_at is not None:
-            return [Failure("TimeoutError", "TimeoutError", "the time limit was reached")]
-        return [
-            self._decode(result["value"], blob)
-            if type(result) is dict and "value" in result
-            else _failure(result.get("error") if type(result) is dict else None, always=True)
-            for result in results
-        ]
+            return [INTERRUPTED]
+        results = message.get("results")
+        if type(results) is not list or not all(type(result) is dict for result in results):
+            raise self._kill("crashed", f"{DISTURBED}: no results came")
+        return self._results(results, blob)
 
     def close(self) -> None:
         """End the process and remove its folder."""
@@ -240,8 +243,10 @@ class Kernel:
         self._begin()
         try:
             wire.send(self.channel, message, blob)
+        except ConnectionError:
+            raise self._gone() from None
         except OSError:
-            raise self._kill("crashed", "the process does not read") from None
+            raise self._kill("crashed", "your code stopped answering the grader") from None
 
     def _receive(self) -> tuple[Any, bytes]:
         try:
@@ -249,16 +254,21 @@ class Kernel:
         except (EOFError, ConnectionError):
             raise self._gone() from None
         except wire.Malformed as error:
-            raise self._kill("crashed", f"the process sent {error}") from None
+            raise self._kill("crashed", f"{DISTURBED}: {error}") from None
         if type(message) is not dict:
-            raise self._kill("crashed", "the process sent no message")
+            raise self._kill("crashed", f"{DISTURBED}: no message came")
         return message, blob
 
-    def _decode(self, tree: Any, blob: bytes) -> Any:
-        try:
-            return wire.decode(tree, blob)
+    def _results(self, results: Sequence[dict[str, Any]], blob: bytes) -> list[Any]:
+        """The value or the `Failure` that each result stands for."""
+        try:  # all at once: together they hold no more bytes than came
+            values = iter(wire.decode([r["value"] for r in results if "value" in r], blob))
         except wire.Malformed as error:
-            raise self._kill("crashed", f"the process sent {error}") from None
+            raise self._kill("crashed", f"{DISTURBED}: {error}") from None
+        return [
+            next(values) if "value" in result else _failure(result.get("error"), always=True)
+            for result in results
+        ]
 
     def _begin(self) -> None:
         """A request begins: its time starts now."""
@@ -288,38 +298,54 @@ class Kernel:
         if self._cpu_before is None:
             self._cpu_before = cpu
         if self.base_memory and memory - self.base_memory > limits.memory:
-            raise self._kill("out of memory", f"more than {limits.memory >> 20} MiB of memory")
+            most = f"{limits.memory >> 20} MiB of memory"
+            raise self._kill("out of memory", f"your code used more than {most}")
         if threads > limits.threads:
-            raise self._kill("crashed", f"more than {limits.threads} threads")
+            raise self._kill("crashed", f"your code ran more than {limits.threads} threads")
+        if now > self.deadline:
+            raise self._kill("timed out", "the time for the whole notebook was up")
         if _too_much_on_disk(self.folder, limits):
-            raise self._kill("crashed", f"more than {limits.disk >> 20} MiB or too many files")
+            most = f"{limits.disk >> 20} MiB or {limits.files:,} files"
+            raise self._kill("crashed", f"your code wrote more than {most}")
         if self._interrupted_at is not None:
             if now - self._interrupted_at > limits.grace_s:
-                raise self._kill("timed out", "the time limit, ignoring the interrupt")
+                raise self._kill("timed out", LATE)
         elif cpu - self._cpu_before > limits.cpu_s or now - self._started > limits.wall_s:
             self._interrupted_at = now
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGINT)
 
     def _kill(self, cause: Cause, detail: str) -> Died:
+        if self._interrupted_at is not None:  # which may have cut a frame in two
+            cause, detail = "timed out", LATE
         self.dead = Died(cause, detail)
         self._end()
         return self.dead
 
     def _gone(self) -> Died:
         """The process closed the channel: say of what it died."""
+        if self._lives():
+            return self._kill("crashed", "your code closed the connection to the grader")
         status = self._end()
         code = os.waitstatus_to_exitcode(status)
         if self._interrupted_at is not None:
-            self.dead = Died("timed out", "the time limit")
+            self.dead = Died("timed out", LATE)
         elif code == -signal.SIGKILL:
-            self.dead = Died("out of memory", "killed by the system, most likely for its memory")
+            self.dead = Died("out of memory", "Python was killed, most likely for its memory")
         elif code < 0:
-            name = signal.Signals(-code).name
-            self.dead = Died("crashed", f"the process was ended by {name}")
+            self.dead = Died("crashed", f"Python crashed with {signal.Signals(-code).name}")
         else:
-            self.dead = Died("crashed", f"the process ended itself with exit code {code}")
+            self.dead = Died("crashed", f"your code ended Python itself, with exit code {code}")
         return self.dead
+
+    def _lives(self) -> bool:
+        """Whether it still runs, a moment after it closed the channel."""
+        for _ in range(50):
+            with contextlib.suppress(psutil.Error):
+                if self.usage.status() == psutil.STATUS_ZOMBIE:
+                    return False
+            time.sleep(0.002)
+        return True
 
     def _end(self) -> int:
         # it stays a zombie until the nursery reaps it, so its pid names no other process
@@ -345,9 +371,9 @@ def _failure(report: Any, *, always: bool = False) -> Failure | None:
         return Failure("Exception", "Exception", "no result") if always else None
     line = report.get("line")
     return Failure(
-        type=str(report.get("type"))[:80],
-        name=str(report.get("name"))[:80],
-        message=str(report.get("message"))[:500],
+        type=clean(report.get("type"))[:80],
+        name=clean(report.get("name"))[:80],
+        message=clean(report.get("message"))[:500],
         line=line if type(line) is int else None,
     )
 

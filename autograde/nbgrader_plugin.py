@@ -58,8 +58,8 @@ class GradingExporter(NotebookExporter):
             scores.write(graded.verdict)
         if graded.notebook is None:
             raise CourseError(f"{student}: {graded.verdict.reason}")
-        converted: tuple[Any, dict[str, Any]]
-        converted = self.from_notebook_node(graded.notebook, resources)  # type: ignore[no-untyped-call]
+        convert: Any = self.from_notebook_node  # it comes without types
+        converted: tuple[Any, dict[str, Any]] = convert(graded.notebook, resources)
         return converted
 
 

@@ -4,23 +4,22 @@ A warm parent prepares one `Confinement`; each child it forks calls `apply` befo
 Linux with Landlock (5.13 or newer); needs no root and no container. What stops what:
 
 - Landlock: which files can be opened, made, removed. It does not rule stat, chdir, chmod, utime.
-- seccomp: an allow-list of system calls: no process, program, socket, foreign signal, chmod.
+- seccomp: `syscalls`, an allow-list: no process, program, socket, foreign signal, chmod.
 - rlimits: data, file size, open files, CPU time. Capabilities: none left, also for uid 0.
 
 Not stopped here: someone who knows a path can ask for its size and times (stat). Totals are for
 the supervisor outside to watch: resident memory (pages hidden from the data limit reach three
-times `Limits.memory`), threads, wall time, and disk, where deleted but still open files count too.
+times `Limits.memory`), threads, wall time, disk. What no folder shows is freed when the process
+ends: deleted files that are open, at most `open_files` × `file_size`, or mapped.
 
 Sources: the Linux manual, landlock(7), seccomp(2), prctl(2), setrlimit(2), capabilities(7).
 """
 
 import contextlib
 import ctypes
-import errno
 import functools
 import importlib.util
 import os
-import platform
 import signal
 import socket
 import struct
@@ -31,13 +30,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from autograde import syscalls
+from autograde.host import doctor
 
 if TYPE_CHECKING:
     from landlockpy import AccessFS
-    from pyseccomp import SyscallFilter
-
-MACHINES = ("x86_64", "aarch64")  # those the list of system calls was thought through for
 
 # What numpy, torch, matplotlib and tokenizers read beside Python's own libraries.
 SYSTEM_READABLE = """
@@ -50,50 +49,6 @@ SYSTEM_READABLE = """
 
 # Of /proc/self only these: its environ, net and mounts tell about the host.
 SELF_READABLE = "/proc/self/status /proc/self/stat /proc/self/statm /proc/self/maps"
-
-# Harmless whatever the arguments. Names a machine lacks (open on aarch64) are skipped.
-ALLOWED = """
-    brk munmap mprotect mremap madvise msync
-    read write readv writev pread64 pwrite64 preadv pwritev lseek sendfile copy_file_range
-    close dup dup2 dup3 pipe pipe2 eventfd2 fsync fdatasync flock ftruncate fadvise64
-    stat lstat fstat newfstatat statx statfs fstatfs access faccessat faccessat2
-    readlink readlinkat getdents64 getcwd chdir fchdir umask
-    mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2
-    poll ppoll select pselect6 epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2
-    sendto recvfrom shutdown getsockname getpeername getsockopt
-    futex set_robust_list rseq membarrier set_tid_address sched_yield sched_getaffinity
-    sched_getparam sched_getscheduler getpriority getcpu exit exit_group wait4 waitid
-    rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend
-    sigaltstack restart_syscall pause alarm getitimer setitimer
-    timer_create timer_settime timer_gettime timer_getoverrun timer_delete
-    nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time times
-    getpid gettid getppid getpgrp getpgid getsid getuid geteuid getgid getegid getresuid getresgid
-    getgroups getrusage getrlimit uname sysinfo getrandom capget
-"""
-
-# Refused with the answer that lets honest callers go on; all other calls get EPERM.
-ANSWERED = {
-    # glibc falls back to clone, whose flags can be looked at; others to older calls
-    errno.ENOSYS: "clone3 openat2 io_uring_setup io_uring_enter io_uring_register",
-    # shutil.copy2 lives without attributes, posix_fallocate writes zeros under the size limit
-    errno.EOPNOTSUPP: "getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr fallocate",
-    # Pretended: they reach files that can only be read, and shutil.copy needs them to succeed.
-    0: "chmod fchmod fchmodat fchmodat2 utime utimes utimensat futimesat",
-}
-
-# Calls that are harmless with one of these values of an argument. What is not here would signal
-# others (F_SETOWN, F_SETSIG, FIOSETOWN), type for them (TIOCSTI), or undo the confinement.
-OPTIONS = (
-    # linux/fcntl.h: DUPFD, GETFD, SETFD, GETFL, SETFL, GETLK, SETLK, SETLKW, DUPFD_CLOEXEC
-    ("fcntl", 1, (0, 1, 2, 3, 4, 5, 6, 7, 1030)),
-    # asm-generic/ioctls.h: TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX
-    ("ioctl", 1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),
-    # linux/prctl.h: PR_SET_NAME, PR_GET_NAME
-    ("prctl", 0, (15, 16)),
-    # asm/prctl.h, x86 only: ARCH_GET_XCOMP_SUPP, _GET_XCOMP_PERM, _REQ_XCOMP_PERM: wide registers
-    ("arch_prctl", 0, (0x1021, 0x1022, 0x1023)),
-)
-EVERY_BIT = 2**64 - 1
 
 # linux/prctl.h, linux/capability.h
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
@@ -110,24 +65,16 @@ class Limits:
     """What one confined process may use: sizes in bytes, times in seconds.
 
     >>> Limits(file_size=1000).open_files
-    256
+    128
     """
 
     memory: int = 2 * 2**30  # data above what the process holds when it is confined
     file_size: int = 20_000_000  # of each file
-    open_files: int = 256
+    open_files: int = 128
     cpu_time: int = 600  # a backstop: the supervisor's limits are tighter
 
 
 DEFAULT_LIMITS = Limits()
-
-
-class Feature(NamedTuple):
-    """One line of `doctor`: what the host offers, or what to do about it."""
-
-    name: str
-    ok: bool
-    detail: str
 
 
 def default_readable() -> tuple[Path, ...]:
@@ -180,7 +127,7 @@ class Confinement:
         self._limits = limits
         self._gpu = gpu
         self._rights = _file_rights(paths, gpu)
-        self._calls = _system_calls(gpu)
+        self._calls = syscalls.allow_list(gpu)
 
     def apply(self, writable: str | Path, keep_fds: Sequence[int] = ()) -> None:
         """Confine this process, a single-threaded child just forked, and move to `writable`.
@@ -199,7 +146,7 @@ class Confinement:
             _die_with(self._parent)
             _limit(self._limits, address_space=not self._gpu)
             _restrict_files(self._rights, room)
-            _restrict_calls(self._calls)
+            syscalls.restrict(self._calls)
             _verify()
         except OSError as error:
             raise CannotConfine(
@@ -244,72 +191,6 @@ def _restrict_files(rights: dict[Path, "AccessFS"], writable: Path) -> None:
             ruleset.allow_path(name, AccessFS.READ_FILE)
         ruleset.allow_path(writable, edit | make | move)
         ruleset.restrict()
-
-
-def _restrict_calls(calls: "SyscallFilter") -> None:
-    """Put the allow-list in force, with signals to this process added."""
-    from pyseccomp import ALLOW, EQ, Arg
-
-    itself = Arg(0, EQ, os.getpid())  # not 0 or -1, which mean groups
-    for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
-        calls.add_rule(ALLOW, name, itself)
-    calls.load()
-
-
-def _system_calls(gpu: bool) -> "SyscallFilter":
-    """Return the allow-list, but for signals to itself: only the child knows its process id."""
-    from pyseccomp import ALLOW, ERRNO, KILL_PROCESS, Arch, Attr, SyscallFilter, resolve_syscall
-
-    calls = SyscallFilter(ERRNO(errno.EPERM))
-    calls.set_attr(Attr.ACT_BADARCH, KILL_PROCESS)  # x32 and 32-bit calls have other numbers
-    actions = {ALLOW: ALLOWED} | {ERRNO(answer): names for answer, names in ANSWERED.items()}
-    for action, names in actions.items():
-        for name in names.split():
-            if resolve_syscall(Arch.NATIVE, name) != -1:  # else newer than this libseccomp: EPERM
-                calls.add_rule(action, name)
-    _allow_threads_and_memory(calls, gpu)
-    _allow_opening(calls)
-    _allow_options(calls, gpu)
-    return calls
-
-
-def _allow(calls: "SyscallFilter", name: str, *tests: tuple[int, int, int]) -> None:
-    """Allow a call if for each (argument number, mask, value): argument & mask == value."""
-    from pyseccomp import ALLOW, MASKED_EQ, Arg
-
-    calls.add_rule(ALLOW, name, *(Arg(n, MASKED_EQ, mask, value) for n, mask, value in tests))
-
-
-def _allow_threads_and_memory(calls: "SyscallFilter", gpu: bool) -> None:
-    # Threads as pthread_create makes them, sharing everything: no process, no new namespace, and
-    # no second table of open files. 0x400000 is musl's CLONE_DETACHED, which does nothing.
-    _allow(calls, "clone", (0, EVERY_BIT ^ 0x400000, 0x3D0F00))
-    # Shared anonymous pages, stacks that grow and huge pages are not counted as data.
-    shared, anonymous, uncounted = 0x01, 0x20, 0x100 | 0x40000  # MAP_GROWSDOWN | MAP_HUGETLB
-    _allow(calls, "mmap", (3, shared | uncounted, 0))
-    _allow(calls, "mmap", (3, anonymous | uncounted, 0))
-    if gpu:
-        _allow(calls, "mmap")
-
-
-def _allow_opening(calls: "SyscallFilter") -> None:
-    # O_RDONLY | O_TRUNC empties a file that can only be read, under a Landlock below ABI 3.
-    for name, flags in (("open", 1), ("openat", 2)):
-        _allow(calls, name, (flags, os.O_TRUNC, 0))
-        for mode in (os.O_WRONLY, os.O_RDWR):
-            _allow(calls, name, (flags, os.O_TRUNC | os.O_ACCMODE, os.O_TRUNC | mode))
-    # Connected stream pairs only: a datagram socket could be sent to any address.
-    kind = EVERY_BIT ^ (socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-    _allow(calls, "socketpair", (0, EVERY_BIT, socket.AF_UNIX), (1, kind, socket.SOCK_STREAM))
-
-
-def _allow_options(calls: "SyscallFilter", gpu: bool) -> None:
-    for name, argument, values in OPTIONS:
-        for value in values:
-            _allow(calls, name, (argument, EVERY_BIT, value))
-    if gpu:
-        _allow(calls, "ioctl")
-    _allow(calls, "prlimit64", (0, EVERY_BIT, 0), (2, EVERY_BIT, 0))  # read its own
 
 
 def _leave_session(home: Path) -> None:
@@ -425,63 +306,6 @@ def _prctl(option: int, value: int) -> None:
 
 def _syscall(number: int, *arguments: int) -> None:
     _check(_libc().syscall(*map(ctypes.c_long, (number, *arguments))))
-
-
-def doctor() -> list[Feature]:
-    """Return what this host offers for confinement; `detail` says what to do where `ok` is False.
-
-    >>> [feature.name for feature in doctor()]
-    ['system', 'landlock', 'seccomp', 'user']
-    """
-    return [_system_feature(), _landlock_feature(), _seccomp_feature(), _user_feature()]
-
-
-def _system_feature() -> Feature:
-    system, machine = platform.system(), platform.machine()
-    ok = system == "Linux" and machine in MACHINES
-    advice = "" if ok else f"; student code can only be confined on Linux, {' or '.join(MACHINES)}"
-    return Feature("system", ok, f"{system} {platform.release()} on {machine}{advice}")
-
-
-def _landlock_feature() -> Feature:
-    try:
-        from landlockpy import abi_version
-    except ImportError as error:
-        return Feature("landlock", False, f"{error}; install landlockpy")
-    abi = abi_version()
-    if abi < 1:
-        detail = "not there; it needs Linux 5.13 or newer, started with landlock among lsm="
-        return Feature("landlock", False, detail)
-    rights = {
-        2: "renaming across folders",
-        4: "TCP",
-        5: "device ioctl",
-        6: "signals, abstract sockets",
-    }
-    lacking = [right for needed, right in rights.items() if abi < needed]
-    left = f"; left to seccomp alone: {', '.join(lacking)}" if lacking else ""
-    return Feature("landlock", True, f"ABI {abi}{left}")
-
-
-def _seccomp_feature() -> Feature:
-    try:
-        import pyseccomp
-    except (ImportError, RuntimeError, OSError) as error:  # RuntimeError: no libseccomp to load
-        advice = "install pyseccomp and libseccomp2 (Debian: apt install libseccomp2)"
-        return Feature("seccomp", False, f"{error}; {advice}")
-    if not Path("/proc/sys/kernel/seccomp/actions_avail").exists():
-        return Feature("seccomp", False, "the kernel was built without seccomp filters")
-    return Feature("seccomp", True, f"filters, libseccomp API level {pyseccomp.get_api()}")
-
-
-def _user_feature() -> Feature:
-    if not hasattr(os, "geteuid"):
-        return Feature("user", True, "no user ids here")
-    root = os.geteuid() == 0
-    detail = (
-        "root: student code keeps uid 0, without any capability" if root else "an ordinary user"
-    )
-    return Feature("user", True, detail)
 
 
 def time_apply(confinement: Confinement, writable: str | Path, runs: int = 20) -> list[float]:

@@ -21,7 +21,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import cloudpickle
 import numpy as np
@@ -33,9 +33,10 @@ from traitlets import Type
 from traitlets.config import Config
 
 from autograde import wire
+from autograde.outputs import MIMES
 
 MAX_STREAM = 1 << 20  # characters of print that a cell keeps
-MIMES = ("text/plain", "text/html", "text/markdown", "text/latex", "image/png", "image/svg+xml")
+TRACE = 20  # frames of a deep traceback that are shown
 
 
 class _Outputs:
@@ -46,7 +47,8 @@ class _Outputs:
     @classmethod
     def emit(cls, output: dict[str, Any]) -> None:
         if cls.sink is not None:
-            cls.sink(output)
+            with contextlib.suppress(ValueError):  # too large to send, and so to show
+                cls.sink(output)
 
 
 class _Stream(io.TextIOBase):
@@ -135,6 +137,23 @@ class Shell(InteractiveShell):
     def enable_gui(self, gui: Any = None) -> None:
         """There is no window to integrate with."""
 
+    def system(self, cmd: str) -> None:
+        """`!command` and `%pip` start no process; as in Jupyter, that ends no cell."""
+        print(f"[not run while grading: {cmd}]", file=sys.stderr)
+
+    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> list[str] | str:
+        """The output of `!command`: none."""
+        self.system(cmd)
+        return [] if split else ""
+
+    def showtraceback(self, exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
+        """Show an error; of an endless recursion the end only, since all of it takes seconds."""
+        kind, error, trace = cast(Any, exc_tuple or sys.exc_info())
+        depth = sum(1 for _ in traceback.walk_tb(trace))
+        for _ in range(depth - TRACE if depth > 2 * TRACE else 0):
+            trace = trace.tb_next
+        super().showtraceback((kind, error, trace), *args, **kwargs)
+
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
         flush()
         text = str(evalue) if etype is not None else ""
@@ -172,9 +191,7 @@ class Student:
             if "run" in request:
                 wire.send(self.channel, {"error": self.run(request["run"])})
             elif "look_up" in request:
-                reply = bytearray()
-                values = {name: self.look_up(name, reply) for name in request["look_up"]}
-                wire.send(self.channel, {"values": values}, bytes(reply))
+                self.look_up(request["look_up"])
             else:
                 self.call(request["call"], bool(request["observe"]), blob)
 
@@ -207,7 +224,17 @@ class Student:
             preprocessing_exc_tuple=failed,
         )
 
-    def look_up(self, name: str, blob: bytearray) -> Any:
+    def look_up(self, names: list[str]) -> None:
+        reply = bytearray()
+        values = {name: self.value_of(name, reply) for name in names}
+        try:
+            wire.send(self.channel, {"values": values}, bytes(reply))
+        except ValueError as error:
+            wire.send(
+                self.channel, {"values": {name: {"error": describe(error)} for name in names}}
+            )
+
+    def value_of(self, name: str, blob: bytearray) -> Any:
         if name not in self.shell.user_ns:
             return {"missing": name}
         start = len(blob)
@@ -229,7 +256,10 @@ class Student:
         except BaseException as error:
             results.append({"error": describe(error)})
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        wire.send(self.channel, {"results": results}, bytes(reply))
+        try:
+            wire.send(self.channel, {"results": results}, bytes(reply))
+        except ValueError as error:
+            wire.send(self.channel, {"results": [{"error": describe(error)}]})
 
     def call_once(
         self, function: Any, args: Any, kwargs: Any, observe: bool, blob: bytearray
@@ -259,21 +289,24 @@ def describe(error: BaseException) -> dict[str, Any]:
     """An exception as plain data: the built-in type that it is or derives from, message, place."""
     mro = type(error).__mro__
     builtin = next(kind.__name__ for kind in mro if kind.__module__ == "builtins")
+    name, message, line = type(error).__name__, "", None
+    with contextlib.suppress(Exception):  # from a __str__ of the student's
+        message = str(error.msg if isinstance(error, SyntaxError) else error)  # no file name
     with contextlib.suppress(Exception):
-        return {
-            "type": builtin,
-            "name": type(error).__name__[:80],
-            "message": str(error)[:500],
-            "line": next(_cell_lines(error), None),
-        }
-    return {"type": "Exception", "name": "Exception", "message": "", "line": None}
+        line = next(_cell_lines(error), None)
+    if builtin == "RuntimeError" and "can't allocate memory" in message:  # how torch says it
+        builtin = name = "MemoryError"
+    return {"type": builtin, "name": name[:80], "message": message[:500], "line": line}
 
 
 def _cell_lines(error: BaseException) -> Iterator[int]:
     """The innermost line of the student's own cells that an error passed through."""
-    if isinstance(error, SyntaxError) and error.lineno:
+    if isinstance(error, SyntaxError) and error.lineno and _in_cell(error.filename):
         yield error.lineno
-    frames = traceback.extract_tb(error.__traceback__)
-    for frame in reversed(frames):
-        if frame.filename.startswith("<ipython-input"):
-            yield frame.lineno or 0
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if _in_cell(frame.f_code.co_filename):
+            yield line
+
+
+def _in_cell(filename: str | None) -> bool:
+    return filename is not None and filename.startswith("<ipython-input")

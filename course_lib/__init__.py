@@ -9,7 +9,8 @@
 | `oracle`      | a Markov world in which the best possible loss of every objective is known      |
 | `model`       | a tiny transformer whose attention mask is injected, and a loop to train it     |
 | `text`        | corpora that need no download, and tokenizers                                   |
-| `show`        | token strips and figures                                                        |
+| `strip`       | token strips: what a model reads and what it is scored on                       |
+| `show`        | figures: attention masks, losses by position, perplexities                      |
 | `check`       | the help in the notebooks; `plain` says what counts as the same answer          |
 
 Import from the modules; importing one loads nothing heavy beyond torch.

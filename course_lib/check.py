@@ -15,6 +15,7 @@ import functools
 import io
 import json
 import random
+import textwrap
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
@@ -28,11 +29,14 @@ from course_lib.plain import REL, digest, digests, is_placeholder, kind, plain, 
 __all__ = ["check", "demand", "diagnose", "each", "hint", "observe", "predict", "raises"]
 
 
+WIDTH = 90  # characters of a line of a message in a notebook
+
+
 class Wrong(AssertionError):
     """An answer that is not right. The message is for the student."""
 
     def _render_traceback_(self) -> list[str]:  # what IPython shows: the sentence, not our stack
-        return [f"✗ {self}"]
+        return textwrap.wrap(f"✗ {self}", WIDTH)
 
 
 class NotAttempted(Wrong):

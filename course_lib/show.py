@@ -1,6 +1,6 @@
-"""Pictures of an objective at work: token strips, attention masks, losses and perplexities.
+"""Figures of an objective at work: attention masks, losses by position, perplexities.
 
-Everything shows itself at the end of a notebook cell and carries a text that says the same for
+Each shows itself at the end of a notebook cell and carries a text that says the same for
 people who can't see it. Colours are Okabe and Ito's (told apart with any colour vision), and no
 meaning hangs on colour alone. matplotlib and ipywidgets are imported when something is drawn.
 """
@@ -11,16 +11,13 @@ import base64
 import html
 import io
 import math
-import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-
-from course_lib.losses import IGNORE_INDEX
 
 if TYPE_CHECKING:
     from ipywidgets import Widget
@@ -29,36 +26,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Picture",
-    "TokenStrip",
     "attention_mask",
     "loss_per_position",
     "perplexity_curve",
     "perplexity_slider",
-    "token_strip",
 ]
 
 ORANGE, SKY, GREEN, BLUE, VERMILLION = "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00"
-GREY, INK = "#EEEEEE", "#000000"
+GREY = "#EEEEEE"
 MARKS = [("o", BLUE), ("s", VERMILLION), ("D", GREEN), ("^", ORANGE)]
 DOTS = [(1.04, 2.83), (1.61, 5.0), (2.5, 12.2)]  # (nats, perplexity) of exercises L2.1, L2.2, L5.2
-
-
-class Look(NamedTuple):
-    """How a cell is drawn, always with dark ink: a strip brings its own light background."""
-
-    colour: str
-    weight: str = "normal"
-    slant: str = "normal"
-
-
-LOOKS = {
-    "kept": Look(GREY),
-    "special": Look(ORANGE, weight="bold"),
-    "changed": Look(VERMILLION, slant="italic"),
-    "scored": Look(SKY),
-    "not scored": Look(GREY),
-}
-_SPECIAL = re.compile(r"\[[A-Z]+\]|<extra_id_\d+>")
 
 
 @dataclass(frozen=True)
@@ -83,111 +60,17 @@ class Picture:
         return f'<img alt="{html.escape(self.alt)}" src="data:image/png;base64,{png}">'
 
 
-# --- token strips ---------------------------------------------------------------------------------
+def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure of its own, in inches: pyplot would keep it, and choose a backend for everyone."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
 
 
-@dataclass(frozen=True)
-class TokenStrip:
-    """Titled rows of (token, look) cells; a coloured table in a notebook."""
-
-    rows: dict[str, list[tuple[str, str]]]
-
-    @property
-    def alt(self) -> str:
-        """The rows in words."""
-        return "; ".join(
-            f"{title}: {' '.join(text for text, _ in cells)}" for title, cells in self.rows.items()
-        )
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f'<tr style="background:none"><th scope="row" style="text-align:right">{title}</th>'
-            f"{''.join(_td(text, look) for text, look in cells)}</tr>"
-            for title, cells in self.rows.items()
-        )
-        return (
-            f'<div style="overflow-x:auto"><table aria-label="{html.escape(self.alt)}" '
-            f'style="border-collapse:separate;border-spacing:2px">{rows}</table></div>'
-        )
-
-    def picture(self) -> Picture:
-        """The same strip as a static figure."""
-        columns = max(map(len, self.rows.values()))
-        width = 0.3 + 0.25 * max(len(text) for cells in self.rows.values() for text, _ in cells)
-        figure, axes = _figure(0.35 * (width * columns + 4), 0.35 * len(self.rows))
-        axes.set(xlim=(-4, width * columns), ylim=(len(self.rows), 0))
-        axes.axis("off")
-        for y, (title, cells) in enumerate(self.rows.items()):
-            axes.text(-0.2, y + 0.5, title, ha="right", va="center")
-            for x, (text, look) in enumerate(cells):
-                colour, weight, slant = LOOKS[look]
-                axes.broken_barh([(x * width, width - 0.1)], (y, 0.9), color=colour)
-                drawn = axes.text((x + 0.5) * width - 0.05, y + 0.45, text, parse_math=False)
-                drawn.set(color=INK, ha="center", va="center", weight=weight, style=slant)
-        return Picture(figure, self.alt)
-
-
-def _td(text: str, look: str) -> str:
-    colour, weight, slant = LOOKS[look]
-    style = f"color:{INK};background:{colour};font-weight:{weight};font-style:{slant}"
-    return f'<td title="{look}" style="{style};text-align:center">{html.escape(text)}</td>'
-
-
-def token_strip(
-    inputs: Sequence[int] | Tensor,
-    labels: Sequence[int] | Tensor,
-    *,
-    name: Callable[[int], str],
-    tokens: Sequence[int] | Tensor = (),
-    decoder_inputs: Sequence[int] | Tensor = (),
-) -> TokenStrip:
-    """What a model reads and what it is scored on, from one row of ids each: (S,), (T,).
-
-    `name` gives the text of an id, such as `tokenizer.id_to_token`. `tokens` is the text before it
-    was corrupted: where `inputs` is as long, ordinary tokens that differ are shown as changed.
-    Special tokens are bold, changed ones italic; a label of -100 is a dash and isn't scored. An id
-    without a name is shown as its number. Raises ValueError for anything but one row.
-
-    >>> words = ["[MASK]", "the", "cat", "sat"]
-    >>> token_strip([1, 0], [IGNORE_INDEX, 2], name=words.__getitem__).alt
-    'inputs: the [MASK]; labels: – cat; scored: – ✓'
-    """
-
-    def cell(id: int, look: str = "kept") -> tuple[str, str]:
-        if id == IGNORE_INDEX and look == "scored":
-            return "–", "not scored"
-        text = str(id) if id < 0 else name(id) or str(id)
-        if look != "scored" and _SPECIAL.fullmatch(text):
-            look = "special"
-        return _visible(text), look
-
-    before, read, targets = _ids("tokens", tokens), _ids("inputs", inputs), _ids("labels", labels)
-    was = before if len(before) == len(read) else read
-    changes = ["kept" if id == old else "changed" for id, old in zip(read, was, strict=True)]
-    rows = {
-        "tokens": [cell(id) for id in before],
-        "inputs": [cell(id, look) for id, look in zip(read, changes, strict=True)],
-        "decoder inputs": [cell(id) for id in _ids("decoder_inputs", decoder_inputs)],
-        "labels": [cell(id, "scored") for id in targets],
-        "scored": [
-            ("–", "not scored") if id == IGNORE_INDEX else ("✓", "scored") for id in targets
-        ],
-    }
-    return TokenStrip({title: cells for title, cells in rows.items() if cells})
-
-
-def _ids(what: str, ids: Sequence[int] | Tensor) -> list[int]:
-    row = torch.as_tensor(ids)
-    if row.ndim != 1:
-        raise ValueError(f"{what} must be one row of ids, got shape {tuple(row.shape)}")
-    return [int(id) for id in row.tolist()]
-
-
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
+    """The text with its spaces and line ends as signs."""
     return text.replace(" ", "·").replace("\n", "⏎")
-
-
-# --- figures --------------------------------------------------------------------------------------
 
 
 def perplexity_curve(loss: float | None = None) -> Picture:
@@ -200,7 +83,7 @@ def perplexity_curve(loss: float | None = None) -> Picture:
     """
     if loss is not None and not 0 <= loss <= 3:
         raise ValueError(f"loss={loss}: the curve shows 0 to 3 nats")
-    figure, axes = _figure(6, 4)
+    figure, axes = new_figure(6, 4)
     nats = torch.linspace(0, 3, 200)
     axes.plot(nats.tolist(), nats.exp().tolist(), color=BLUE)
     axes.set(xlabel="loss L (nats per token)", ylabel="perplexity", xlim=(0, 3), ylim=(0, 21))
@@ -249,14 +132,14 @@ def attention_mask(mask_QK: Tensor, queries: Sequence[str], keys: Sequence[str])
         )
     from matplotlib.colors import ListedColormap
 
-    figure, axes = _figure(1.5 + 0.3 * len(keys), 1.5 + 0.3 * len(queries))
+    figure, axes = new_figure(1.5 + 0.3 * len(keys), 1.5 + 0.3 * len(queries))
     colours = ListedColormap([GREY, BLUE])
     axes.pcolormesh(mask_QK.int().cpu(), cmap=colours, vmin=0, vmax=1, edgecolors="white", lw=2)
     axes.set(xlim=(0, len(keys)), ylim=(len(queries), 0), xlabel="key: is read")
     axes.set(ylabel="query: reads", aspect="equal")
     for set_ticks, names in ((axes.set_xticks, keys), (axes.set_yticks, queries)):
         middles = [i + 0.5 for i in range(len(names))]
-        set_ticks(middles, [_visible(name) for name in names], parse_math=False)
+        set_ticks(middles, [visible(name) for name in names], parse_math=False)
     axes.tick_params(axis="x", labelrotation=90)
     reads = [
         f"{query} reads {' '.join(key for key, may in zip(keys, row, strict=True) if may) or '–'}"
@@ -278,7 +161,7 @@ def loss_per_position(
     """
     if not 1 <= len(losses) <= len(MARKS):
         raise ValueError(f"{len(losses)} lines: from 1 to {len(MARKS)} can be told apart")
-    figure, axes = _figure(6, 3.5)
+    figure, axes = new_figure(6, 3.5)
     alt = ["Loss per position, in nats."]
     for (model, values), (marker, colour) in zip(losses.items(), MARKS, strict=False):
         nats = torch.as_tensor(values).tolist()
@@ -293,11 +176,3 @@ def loss_per_position(
     for text in legend.get_texts():
         text.set_parse_math(False)
     return Picture(figure, " ".join(alt))
-
-
-def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure of its own, in inches: pyplot would keep it, and choose a backend for everyone."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()

@@ -31,7 +31,7 @@ import torch
 
 from course_lib.check import hint, predict
 from course_lib.model import TinyTransformer
-from course_lib.show import TokenStrip
+from course_lib.strip import TokenStrip
 
 # %% [markdown]
 # ## L2.1 The loss of a causal language model

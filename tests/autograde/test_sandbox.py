@@ -30,7 +30,8 @@ from typing import Any
 import pytest
 
 from autograde import sandbox
-from autograde.sandbox import CannotConfine, Confinement, Limits, default_readable, doctor
+from autograde.host import doctor
+from autograde.sandbox import CannotConfine, Confinement, Limits, default_readable
 
 LACKING = [f"{name}: {detail}" for name, ok, detail in doctor() if not ok]
 pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"cannot confine here: {LACKING}")
@@ -166,7 +167,7 @@ def growing_stack(room: Path) -> None:
 
 
 def many_files(room: Path) -> None:
-    files = [(room / str(n)).open("w") for n in range(300)]
+    files = [(room / str(n)).open("w") for n in range(200)]
     for file in files:
         file.close()
 
@@ -186,6 +187,14 @@ def reserved_file(room: Path) -> None:
     """FALLOC_FL_KEEP_SIZE takes blocks past the file size limit."""
     with (room / "big").open("wb") as file:
         called(LIBC.fallocate(file.fileno(), 1, ctypes.c_long(0), ctypes.c_long(5 * 10**7)))
+
+
+def nameless_file(room: Path) -> None:
+    os.close(os.open(room, os.O_TMPFILE | os.O_RDWR))
+
+
+def empty_nameless_file(room: Path) -> None:
+    os.close(os.open(room, os.O_TMPFILE | os.O_RDWR | os.O_TRUNC))
 
 
 def raise_limit(room: Path) -> None:
@@ -257,7 +266,9 @@ OTHERWISE_OPEN: dict[str, Attempt] = {
     "take a growing stack": growing_stack,
     "write 50 MB": big_file,
     "stretch a file": big_sparse_file,
-    "open 300 files": many_files,
+    "make a nameless file": nameless_file,
+    "make a nameless file, emptied": empty_nameless_file,
+    "open 200 files": many_files,
     "change a limit": raise_limit,
     "allow core dumps": allow_core_dumps,
 }
@@ -306,7 +317,7 @@ ERRNOS = {
     "write 50 MB": {errno.EFBIG},
     "stretch a file": {errno.EFBIG},
     "reserve blocks": {errno.EOPNOTSUPP},
-    "open 300 files": {errno.EMFILE},
+    "open 200 files": {errno.EMFILE},
 }
 
 # Calls by name, for whatever wrapper a student finds to them.
@@ -735,6 +746,8 @@ def test_goes_through_without_confinement(ask: Ask, name: str) -> None:
         "reach an abstract socket",
         "reach one without socket()",
         "start a program",
+        "make a nameless file",
+        "make a nameless file, emptied",
     ],
 )
 def test_seccomp_refuses_alone_what_an_old_landlock_does_not_know(ask: Ask, name: str) -> None:
@@ -805,7 +818,7 @@ def test_no_privilege_is_left(ask: Ask, user: str) -> None:
 
 
 def test_limits_are_hard(ask: Ask) -> None:
-    assert ask("limits")["result"] == [[20_000_000] * 2, [256] * 2, [0] * 2]
+    assert ask("limits")["result"] == [[20_000_000] * 2, [128] * 2, [0] * 2]
 
 
 @pytest.mark.parametrize("name", ["read the gradebook", "fork", "send UDP", "signal the parent"])
@@ -898,18 +911,18 @@ time.sleep(20)
 @pytest.mark.parametrize(
     ("layer", "complaint"),
     [
-        ("_restrict_files", "Landlock is not in force"),
-        ("_restrict_calls", "seccomp is not in force"),
-        ("_drop_privileges", "capabilities are left"),
+        ("sandbox._restrict_files", "Landlock is not in force"),
+        ("syscalls.restrict", "seccomp is not in force"),
+        ("sandbox._drop_privileges", "capabilities are left"),
     ],
 )
 def test_a_missing_layer_is_found_out(
     layer: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if layer == "_drop_privileges" and os.geteuid() != 0:
+    if layer == "sandbox._drop_privileges" and os.geteuid() != 0:
         pytest.skip("an ordinary user has no capabilities to leave")
     confinement = Confinement()
-    monkeypatch.setattr(sandbox, layer, lambda *arguments: None)
+    monkeypatch.setattr(f"autograde.{layer}", lambda *arguments: None)
     report = tmp_path / "report"
 
     def confine() -> None:

@@ -16,17 +16,14 @@ from PIL import Image
 from course_lib.losses import IGNORE_INDEX
 from course_lib.show import (
     DOTS,
-    INK,
-    LOOKS,
     MARKS,
     Picture,
-    TokenStrip,
     attention_mask,
     loss_per_position,
     perplexity_curve,
     perplexity_slider,
-    token_strip,
 )
+from course_lib.strip import INK, LOOKS, TokenStrip, token_strip
 
 WORDS = ["[PAD]", "[MASK]", "the", "cat", "sat", "dog", "<extra_id_0>"]
 few = settings(max_examples=25, deadline=None)
@@ -247,6 +244,7 @@ def test_drawing_leaves_matplotlib_as_it_was() -> None:
     script = """
 import sys, matplotlib, torch
 from course_lib.show import *
+from course_lib.strip import token_strip
 settings = lambda: {k: v for k, v in matplotlib.rcParams.copy().items() if k != "backend"}
 before = settings()  # reading the backend would choose one
 perplexity_slider()

@@ -1,0 +1,43 @@
+"""What a cell put out, as a notebook keeps it: whatever a student's process sends ends up valid."""
+
+from typing import Any
+
+MIMES = ("text/plain", "text/html", "text/markdown", "text/latex", "image/png", "image/svg+xml")
+STREAMS = ("stdout", "stderr")
+
+
+def add_output(outputs: list[dict[str, Any]], sent: Any) -> None:
+    """Add an output to those of its cell; a text joins the one before, `clear` removes them all.
+
+    What is no output is left out. Characters that no file can hold are replaced.
+
+    >>> outputs = []
+    >>> for text in ("a", "b"):
+    ...     add_output(outputs, {"output_type": "stream", "name": "stdout", "text": text})
+    >>> outputs
+    [{'output_type': 'stream', 'name': 'stdout', 'text': 'ab'}]
+    """
+    if type(sent) is not dict:
+        return
+    kind, name, data = sent.get("output_type"), sent.get("name"), sent.get("data")
+    if kind == "clear":
+        outputs.clear()
+    elif kind == "stream" and name in STREAMS:
+        text, last = clean(sent.get("text")), outputs[-1] if outputs else {}
+        if last.get("name") == name:
+            last["text"] += text
+        else:
+            outputs.append({"output_type": "stream", "name": name, "text": text})
+    elif kind == "display_data" and type(data) is dict:
+        bundle = {mime: clean(data[mime]) for mime in MIMES if mime in data}
+        outputs.append({"output_type": "display_data", "data": bundle, "metadata": {}})
+    elif kind == "error":
+        lines = sent.get("traceback")
+        trace = [clean(line) for line in lines] if type(lines) is list else []
+        shown = {key: clean(sent.get(key)) for key in ("ename", "evalue")}
+        outputs.append({"output_type": "error", **shown, "traceback": trace})
+
+
+def clean(sent: Any) -> str:
+    """Text that a file and a class name can hold: no lone surrogates, no zeros."""
+    return str(sent).encode("utf-8", "replace").decode().replace("\0", "")
