@@ -23,7 +23,7 @@ grade: .venv/.ready  ## build the course, make a sample class, grade it and prin
 	$(BIN)/autograde grade $(LEVEL) --timeout 10 || test $$? -eq 1  # 1: somebody needs a person
 
 test: .venv/.ready  ## every test: library, doctests, build, grading, notebooks
-	$(BIN)/pytest --nbval solutions --quiet -p no:doctest
+	$(BIN)/pytest --nbval solutions --quiet --override-ini addopts=
 	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term --cov-fail-under=95
 
 lint: .venv/.ready  ## ruff and mypy --strict
