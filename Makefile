@@ -38,7 +38,7 @@ lab: .venv/.ready  ## open the course in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=notebooks
 
 bench: .venv/.ready  ## speed, as ratios inside one run
-	$(BIN)/python -m tests.bench
+	$(BIN)/python tests/bench.py
 
 lock: .venv/.ready  ## pin what is installed now
 	$(BIN)/pip freeze --exclude-editable | sed 's/+cpu//' > requirements.lock

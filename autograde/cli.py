@@ -87,7 +87,9 @@ def demo(
 
 @app.command(epilog="Example: autograde grade level2 -j 4")
 def grade(
-    level: Annotated[str, typer.Argument(help="The level to grade, for example level2.")],
+    level: Annotated[
+        str, typer.Argument(metavar="LEVEL", help="The level to grade, for example level2.")
+    ],
     timeout: Annotated[
         float, typer.Option(min=0.1, help="Seconds of computing that a cell or a call may take.")
     ] = 30,
@@ -135,7 +137,9 @@ def grade(
 
 @app.command(epilog="Example: autograde gradebook level2")
 def gradebook(
-    level: Annotated[str, typer.Argument(help="The level to enter, for example level2.")],
+    level: Annotated[
+        str, typer.Argument(metavar="LEVEL", help="The level to enter, for example level2.")
+    ],
     course: CourseOption = None,
 ) -> None:
     """Make a level's scores in nbgrader's gradebook anew from classroom/verdicts/.

@@ -34,10 +34,13 @@ NAMES = (
     "Hernández, Yuki Tanaka, Zoë Weiß, Amir Rahimi, Bruna Souza, Chidi Okafor, Dag Lindström"
 )
 
-MISTAKES = 3  # that one student makes, so that a class of thirty shows every known one
+PARTS = "a part full marks, a part not attempted"
+MISTAKES = 4  # that one student makes, so that a class of thirty shows every known one
 SYNTAX_ERROR = ")"
 EXCEPTION = "import a_package_that_nobody_has\n"
 ENDLESS = "while True:\n    pass\n"
+TOO_LARGE = "hoard = bytearray(1 << 45)\n"  # refused at once: no grader has to fill its memory
+SEGFAULT = "import ctypes\nctypes.string_at(0)\n"
 NOISE = """
 
 def loudly(function):
@@ -143,22 +146,23 @@ def _packed(answers: list[Answer], most: int) -> Iterator[list[Answer]]:
 def _broken(right: dict[str, str], source: NotebookNode) -> Iterator[Plant]:
     """What happens to files and people; the flaw is in one of the first two answers."""
     first, second = [item.answer for item in items(source) if "__" not in item.name][:2]
-    test = next(item.graded for item in items(source))
+    tests = [item.graded for item in items(source) if not item.by_hand]
 
     def flawed(planted: str, name: str, text: str, expected: str) -> Plant:
         return Plant(planted, right | {name: text}, expected, {name: ""})
 
     yield Plant("untouched", {}, "not attempted")
     half = dict(list(right.items())[: len(right) // 2])
-    yield Plant("half done", half, "half full marks, half not attempted")
+    yield Plant("half done", half, PARTS)
     yield flawed("syntax error", first, right[first] + "\n" + SYNTAX_ERROR, "error")
     yield flawed("infinite loop", second, ENDLESS + right[second], "timed out")
     yield flawed("exception", second, EXCEPTION + right[second], "error")
-    yield Plant("truncated file", right, "ungradable", as_text=_truncated)
-    leaving = right | {second: right[second] + "\nexit()"}  # the kernel stops a moment later
-    yield Plant("exit() in a cell", leaving, "full marks or ungradable")
-    yield Plant("test cell deleted", right, as_text=lambda notebook: _without(notebook, test))
-    yield Plant("test cell copied", right, "ungradable", as_text=lambda nb: _twice(nb, test))
+    yield flawed("too much memory", second, TOO_LARGE + right[second], "out of memory")
+    yield flawed("segmentation fault", second, SEGFAULT + right[second], "crashed")
+    yield Plant("truncated file", right, PARTS, as_text=_truncated)
+    yield Plant("empty file", {}, "ungradable", as_text=lambda _: "")
+    yield Plant("exit() in a cell", right | {second: right[second] + "\nexit()"})
+    yield Plant("a test deleted, one copied", right, as_text=lambda nb: _muddled(nb, *tests[:2]))
 
 
 def _right_answers(source: NotebookNode) -> dict[str, str]:
@@ -192,16 +196,12 @@ def _truncated(notebook: NotebookNode) -> str:
     return text[: len(text) // 2]
 
 
-def _without(notebook: NotebookNode, name: str) -> str:
-    notebook.cells.remove(cells_by_id(notebook)[name])
-    return notebook_text(notebook)
-
-
-def _twice(notebook: NotebookNode, name: str) -> str:
-    cell = cells_by_id(notebook)[name]
-    copied = copy.deepcopy(cell)
-    copied.id = f"{cell.id}-copy"
-    notebook.cells.insert(notebook.cells.index(cell) + 1, copied)
+def _muddled(notebook: NotebookNode, deleted: str, copied: str) -> str:
+    notebook.cells.remove(cells_by_id(notebook)[deleted])
+    cell = cells_by_id(notebook)[copied]
+    copy_of_it = copy.deepcopy(cell)
+    copy_of_it.id = f"{cell.id}-copy"
+    notebook.cells.insert(notebook.cells.index(cell) + 1, copy_of_it)
     return notebook_text(notebook)
 
 

@@ -176,6 +176,7 @@ class _Run:
     def notebook(self, prepared: Prepared) -> NotebookNode:
         """The prepared notebook with what its cells put out, and rulings under the tests."""
         notebook = as_notebook(prepared)
+        notebook.metadata["autograde"] = {"confined": self.nursery.confined}
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 cell.outputs = [node(output) for output in self.outputs.get(cell.id, [])]

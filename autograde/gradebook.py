@@ -4,6 +4,7 @@ nbgrader's own calls take a query or a commit for every cell. Here the rows are 
 by a few statements in one transaction a submission, to any database that SQLAlchemy knows.
 """
 
+import logging
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -30,6 +31,9 @@ from traitlets.config import Config
 
 from autograde.course import Course, CourseError, find_alembic, run_nbgrader
 from autograde.verdict import Outcome, Verdict
+
+# nbgrader logs a traceback there before it raises; by default that would end up on the terminal
+logging.getLogger("tornado.application").addHandler(logging.NullHandler())
 
 NO_RESPONSE = "No response."  # nbgrader's own comment on an untouched answer
 GRADED, COMMENTED = ("GradeCell", "TaskCell"), ("SolutionCell", "TaskCell")

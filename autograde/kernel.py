@@ -241,6 +241,8 @@ class Kernel:
         if self.dead:
             raise self.dead
         self._begin()
+        if self._started > self.deadline:  # many short requests never meet `_enforce`
+            raise self._kill("timed out", "the time for the whole notebook was up")
         try:
             wire.send(self.channel, message, blob)
         except ConnectionError:

@@ -41,7 +41,6 @@ def main(control: socket.socket) -> None:
 
     shell = Shell.instance()  # so that IPython.get_ipython() finds it
     confinement = Confinement([Path(p) for p in setup["readable"]], gpu=setup["gpu"])
-    _seed()
     gc.collect()
     gc.freeze()  # a collection in a child then leaves the shared pages alone
     control.sendall(json.dumps({"ready": os.getpid()}).encode())
@@ -74,6 +73,7 @@ def _become_student(
         os.chdir(folder)
         for name in ("HOME", "TMPDIR", "IPYTHONDIR", "MPLCONFIGDIR"):
             os.environ[name] = str(folder)
+        _seed()  # here, since `random` seeds itself anew after a fork
         if setup["confine"]:
             confinement.apply(folder, keep_fds=[channel.fileno()])
         wire.send(channel, {"ready": True})

@@ -20,13 +20,30 @@ SIGNS = {
     Outcome.CRASHED: ("C", "magenta"),
     Outcome.NEEDS_PERSON: ("?", "yellow"),
 }
-COLUMNS = ("student", "level", "status", "item", "outcome", "points", "max_points", "message")
+COLUMNS = (
+    "student",
+    "level",
+    "status",
+    "item",
+    "outcome",
+    "points",
+    "max_points",
+    "message",
+    "notes",
+    "confined",
+)
+UNCONFINED = "graded WITHOUT a sandbox: student code could do anything, also to these results"
 
 
 def table(verdicts: list[Verdict], level: str) -> Table:
-    """One row a student: points, a sign for each item in order, the first thing that went wrong."""
+    """One row a student: points, a sign for each item in order, the first thing that went wrong.
+
+    Below that what was put right in the file, since it can be an accident or an attempt.
+    """
     key = "   ".join(f"{sign} {outcome}" for outcome, (sign, _) in SIGNS.items())
     result = Table(title=f"{level}: {len(verdicts)} submissions", caption=key)
+    if not all(verdict.confined for verdict in verdicts):
+        result.caption = f"{key}\n{UNCONFINED}"
     result.add_column("student", no_wrap=True)
     result.add_column("points", justify="right", no_wrap=True)
     result.add_column("items", no_wrap=True)
@@ -34,7 +51,12 @@ def table(verdicts: list[Verdict], level: str) -> Table:
     for verdict in verdicts:
         known = verdict.points is not None
         points = f"{verdict.points:g} / {verdict.max_points:g}" if known else "–"
-        result.add_row(Text(verdict.student), points, _signs(verdict), Text(first_trouble(verdict)))
+        trouble = Text(first_trouble(verdict))
+        if verdict.notes:
+            more = f" (and {len(verdict.notes) - 1} more)" if len(verdict.notes) > 1 else ""
+            start = "\n" if trouble else ""
+            trouble.append(f"{start}note: {verdict.notes[0]}{more}", "dim")
+        result.add_row(Text(verdict.student), points, _signs(verdict), trouble)
     return result
 
 
@@ -43,11 +65,13 @@ def summary(verdicts: list[Verdict]) -> str:
     counts = {status: sum(v.status == status for v in verdicts) for status in Status}
     known = sorted(verdict.points for verdict in verdicts if verdict.points is not None)
     line = ", ".join(f"{count} {status}" for status, count in counts.items())
-    return f"{line}; median {known[len(known) // 2]:g} points" if known else line
+    if known:
+        line += f"; median {known[len(known) // 2]:g} points"
+    return line if all(verdict.confined for verdict in verdicts) else f"{line}; {UNCONFINED}"
 
 
 def write_csv(verdicts: list[Verdict], path: Path) -> None:
-    """A row for each student and item, then the student's total as the item `total`.
+    """A row for each student and item, then the student's total as the item `total`, with notes.
 
     The file appears whole or not at all. Text that a spreadsheet would run as a formula is
     prefixed with an apostrophe.
@@ -56,11 +80,12 @@ def write_csv(verdicts: list[Verdict], path: Path) -> None:
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(COLUMNS)
     for verdict in verdicts:
-        rows = [(i.item, i.outcome, i.points, i.max_points, i.message) for i in verdict.items]
+        rows = [(i.item, i.outcome, i.points, i.max_points, i.message, "") for i in verdict.items]
         known = verdict.max_points if verdict.items else None
-        total = ("total", "", verdict.points, known, verdict.reason)
+        total = ("total", "", verdict.points, known, verdict.reason, " ".join(verdict.notes))
+        confined = "yes" if verdict.confined else "no"
         for row in (*rows, total):
-            fields = (verdict.student, verdict.level, verdict.status, *row)
+            fields = (verdict.student, verdict.level, verdict.status, *row, confined)
             writer.writerow("" if field is None else _harmless(field) for field in fields)
     write_whole(text.getvalue(), path)
 

@@ -97,6 +97,7 @@ class _Publisher(DisplayPublisher):
         _Outputs.emit({"output_type": "display_data", "data": _bundle(data), "metadata": {}})
 
     def clear_output(self, wait: bool = False) -> None:
+        flush()
         _Outputs.emit({"output_type": "clear"})
 
 
@@ -139,7 +140,7 @@ class Shell(InteractiveShell):
 
     def system(self, cmd: str) -> None:
         """`!command` and `%pip` start no process; as in Jupyter, that ends no cell."""
-        print(f"[not run while grading: {cmd}]", file=sys.stderr)
+        print("[shell commands do not run while grading]", file=sys.stderr)
 
     def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> list[str] | str:
         """The output of `!command`: none."""

@@ -23,7 +23,8 @@ MAX_BLOB = 32 << 20  # bytes of arrays in a frame
 MAX_ELEMENTS = 4_000_000  # of an array; an empty one must not be long in another direction either
 MAX_DEPTH = 50
 MAX_NODES = 1_000_000
-MAX_KEYS = 10_000  # of a set or dictionary: bounds what colliding hashes can cost
+MAX_KEYS = 10_000  # of a set or dictionary, and of several of them by the root of the sum of
+# squares: filling one whose keys' hashes collide takes time with the square, here about a second
 MAX_BITS = 4096  # of an integer
 HEADER = struct.Struct("!II")
 NUMPY = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -87,6 +88,7 @@ class _Encoder:
     def __init__(self, blob: bytearray) -> None:
         self.blob = blob
         self.nodes = 0
+        self.squares = 0
 
     def tree(self, value: Any, depth: int) -> Any:
         self.nodes += 1
@@ -101,8 +103,10 @@ class _Encoder:
             return [self.tree(item, depth + 1) for item in value]
         if value is ...:  # what a release has where an answer belongs
             return {"ellipsis": None}
-        if kind in (set, frozenset, dict) and len(value) > MAX_KEYS:
-            raise ValueError(f"the value has more than {MAX_KEYS:,} parts")
+        if kind in (set, frozenset, dict):
+            self.squares += len(value) ** 2
+            if self.squares > MAX_KEYS**2:
+                raise ValueError(f"the value's sets have more than {MAX_KEYS:,} parts")
         if kind in (tuple, set, frozenset):
             return {kind.__name__: [self.tree(item, depth + 1) for item in value]}
         if kind is dict:
@@ -130,7 +134,8 @@ class _Encoder:
         name = str(value.dtype).removeprefix("torch.")
         if name not in TORCH or value.layout != torch.strided or value.device.type == "meta":
             return {"other": f"tensor of {name}"}
-        data = value.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        # a copy, on the CPU, without strides (also of one element), conjugate or negative bits
+        data = torch.empty(value.shape, dtype=value.dtype).copy_(value.detach())
         raw = data.reshape(-1).view(torch.uint8).numpy().tobytes() if data.numel() else b""
         return {"tensor": [name, list(data.shape), *self.put(raw, data.numel())]}
 
@@ -160,6 +165,7 @@ class _Decoder:
         self.blob = blob
         self.left = len(blob)  # each byte is used once, or few bytes could become many arrays
         self.nodes = 0
+        self.squares = 0
 
     def value(self, tree: Any, depth: int) -> Any:
         self.nodes += 1
@@ -188,9 +194,9 @@ class _Decoder:
             case "tuple":
                 return tuple(self.items(body, depth))
             case "set" | "frozenset":
-                return (set if tag == "set" else frozenset)(self.items(body, depth, MAX_KEYS))
+                return (set if tag == "set" else frozenset)(self.keys(body, depth))
             case "dict":
-                return dict(self.items(body, depth, MAX_KEYS))
+                return dict(self.keys(body, depth))
             case "complex":
                 real, imag = body
                 return complex(float(real), float(imag))
@@ -199,13 +205,21 @@ class _Decoder:
             case "array" | "scalar" | "tensor":
                 return self.array(tag, *body)
             case "other" | "callable":
-                return Opaque(str(body)[:80], tag == "callable")
+                if type(body) is not str:
+                    raise Malformed("a name that is no text")
+                return Opaque(body[:80], tag == "callable")
         raise Malformed(f"an unknown tag {tag[:20]!r}")
 
-    def items(self, body: Any, depth: int, most: int = MAX_NODES) -> list[Any]:
-        if type(body) is not list or len(body) > most:
-            raise Malformed(f"no list of at most {most:,} parts")
+    def items(self, body: Any, depth: int) -> list[Any]:
+        if type(body) is not list:
+            raise Malformed("no list")
         return [self.value(item, depth + 1) for item in body]
+
+    def keys(self, body: Any, depth: int) -> list[Any]:
+        self.squares += len(body) ** 2
+        if self.squares > MAX_KEYS**2:
+            raise Malformed(f"sets or dictionaries of more than {MAX_KEYS:,} parts")
+        return self.items(body, depth)
 
     def bytes(self, start: int, size: int) -> bytes:
         if type(start) is not int or type(size) is not int:

@@ -2,8 +2,8 @@
 
 | module        | what is in it                                                                   |
 |---------------|---------------------------------------------------------------------------------|
-| `corruption`  | noise masks and what they do to token ids: BERT 80/10/10, T5 spans, BART infilling |
-| `objectives`  | token ids → inputs, labels, attention: causal, masked, prefix LM, spans, infilling |
+| `corruption`  | noise masks and what they do to ids: BERT 80/10/10, T5 spans, BART infilling    |
+| `objectives`  | ids → inputs, labels, attention: causal, masked, prefix LM, spans, infilling    |
 | `losses`      | summed negative log-likelihood and its mean, also straight from hidden states   |
 | `perplexity`  | nats, bits, perplexity; a streaming, mergeable sum; sliding windows             |
 | `oracle`      | a Markov world in which the best possible loss of every objective is known      |

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,10 @@ from filelock import FileLock
 from tiny_course import autograde, make_course
 
 from autograde.course import Course, find_course
+from autograde.host import doctor
+from autograde.kernel import Nursery
+
+CONFINE = all(feature.ok for feature in doctor())  # where a host can't, test_sandbox.py skips
 
 
 def once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
@@ -23,6 +27,20 @@ def once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Pa
             make(making)
             making.rename(shared / name)
     return shared / name
+
+
+@pytest.fixture(scope="session")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    """The warm parent of all students' processes that the tests of one worker fork."""
+    with Nursery(tmp_path_factory.mktemp("nursery"), confine=CONFINE) as nursery:
+        yield nursery
+
+
+@pytest.fixture
+def fresh_nursery(tmp_path: Path) -> Iterator[Nursery]:
+    """A warm parent that a test may end."""
+    with Nursery(tmp_path, confine=CONFINE) as nursery:
+        yield nursery
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +65,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory, built_once: Path) -> Path:
     def make(root: Path) -> None:
         shutil.copytree(built_once, root)
         assert autograde("demo", "--students", "17", cwd=root).returncode == 0
-        done = autograde("grade", "tiny", "--timeout", "4", cwd=root)
+        done = autograde("grade", "tiny", "--timeout", "2", cwd=root)
         assert done.stderr == ""
         (root / "printed").write_text(f"{done.stdout}\nexit code {done.returncode}", "utf-8")
 

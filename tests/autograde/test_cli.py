@@ -8,7 +8,7 @@ import pytest
 from tiny_course import AUTOGRADE, autograde
 
 
-@pytest.mark.parametrize("command", ["build", "demo", "grade"])
+@pytest.mark.parametrize("command", ["build", "demo", "grade", "gradebook"])
 def test_help_explains_each_command_with_an_example(command, tmp_path):
     done = autograde(command, "--help", cwd=tmp_path)
     assert done.returncode == 0
@@ -18,7 +18,9 @@ def test_help_explains_each_command_with_an_example(command, tmp_path):
 
 def test_help_lists_the_commands_and_the_exit_codes(tmp_path):
     done = autograde("--help", cwd=tmp_path)
-    assert all(command in done.stdout for command in ("build", "demo", "grade", "Exit codes"))
+    assert all(
+        command in done.stdout for command in ("build", "demo", "grade", "gradebook", "Exit codes")
+    )
 
 
 @pytest.mark.parametrize(

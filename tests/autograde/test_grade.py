@@ -1,24 +1,29 @@
-"""Grading a class: every submission becomes a row, and the row is right."""
+"""One submission becomes one verdict, and a class of them the rows that an instructor reads."""
 
 import csv
 import json
 import sqlite3
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
-from nbformat.v4 import new_code_cell, new_output
 
-from autograde import grade
-from autograde.course import CourseError, find_course
-from autograde.demo import make_class
-from autograde.grade import grade_class, grade_student, item_result, prepare
-from autograde.master import Item
-from autograde.report import write_csv
+from autograde.classroom import load_assignment
+from autograde.course import find_course
+from autograde.grade import MESSAGE_LENGTH, grade
+from autograde.kernel import Limits
+from autograde.master import cells_by_id
+from autograde.notebook import notebook_text, read_notebook
+from autograde.report import UNCONFINED, summary, table, write_csv
 from autograde.verdict import ItemResult, Outcome, Status, Verdict
 
-ITEM = Item("A", 2.0, by_hand=False)
-WORDS = Item("A", 2.0, by_hand=True)
+RIGHT = {
+    "T_surprise": "def surprise(p):\n    return -math.log(p)",
+    "T_choices": "choices = 8",
+    "T_words": "Each bit doubles them.",
+}
+ITEMS = ["T_surprise", "T_surprise__sign", "T_choices", "T_words"]
+LIMITS = Limits(cpu_s=0.5, wall_s=3, grace_s=0.5, memory=300 << 20)
 
 
 # --- the sample class, graded once by the real command --------------------------------------------
@@ -45,14 +50,26 @@ def test_every_student_of_the_class_has_a_total(rows, planted):
     assert totals == sorted(planted)
 
 
-def test_right_answers_get_full_marks_however_they_are_written_and_whatever_they_print(
-    rows, planted
-):
-    right = [name for name, plant in planted.items() if plant["expected"] == "full marks"]
-    assert len(right) >= 4
-    for student in right:
+def test_right_answers_get_full_marks_whatever_else_happened(rows, planted):
+    right = {name: plant for name, plant in planted.items() if plant["expected"] == "full marks"}
+    kinds = {plant["planted"].split(" ")[0] for plant in right.values()}
+    assert kinds == {"reference", "styles", "prints", "exit()", "a"}
+    for student, plant in right.items():
         outcomes = [row["outcome"] for row in of(rows, student)]
-        assert outcomes == ["correct"] * 3 + ["needs a person"], planted[student]
+        assert outcomes == ["correct"] * 3 + ["needs a person"], plant
+
+
+def test_what_was_put_right_in_a_file_is_noted_beside_the_total(rows, planted):
+    altered = {"a test deleted, one copied": "", "truncated file": ""}
+    for student, plant in planted.items():
+        (total,) = of(rows, student, "total")
+        assert bool(total["notes"]) == (plant["planted"] in altered), total
+        altered[plant["planted"]] = student
+    muddled, cut = list(altered.values())[:2]
+    assert "The file is damaged or cut off" in of(rows, cut, "total")[0]["notes"]
+    (total,) = of(rows, muddled, "total")
+    assert "The cell test_T_surprise was missing; it was put back." in total["notes"]
+    assert "The cell test_T_surprise__sign was there 2 times." in total["notes"]
 
 
 def test_a_mutant_loses_points_and_is_told_its_own_message(rows, planted):
@@ -62,19 +79,27 @@ def test_a_mutant_loses_points_and_is_told_its_own_message(rows, planted):
         for item, message in planted[student]["flaws"].items():
             results = of(rows, student, item)
             assert any(message in row["message"] for row in results)
-            assert sum(float(row["points"]) < float(row["max_points"]) for row in results)
+            assert any(float(row["points"]) < float(row["max_points"]) for row in results)
 
 
-def test_only_the_flawed_answer_of_a_broken_submission_loses_points(rows, planted):
-    for outcome in ("error", "timed out"):
-        broken = [name for name, plant in planted.items() if plant["expected"] == outcome]
-        assert broken
-        for student in broken:
-            ((flawed, _),) = planted[student]["flaws"].items()
-            for row in of(rows, student)[:3]:
-                is_flawed = row["item"].split("__")[0] == flawed
-                assert row["outcome"] == (outcome if is_flawed else "correct"), planted[student]
-                assert bool(row["message"]) == is_flawed
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        ("error", "(line "),
+        ("timed out", "longer than 2 s"),
+        ("out of memory", "more memory than there is"),
+        ("crashed", "SIGSEGV"),
+    ],
+)
+def test_only_the_flawed_answer_of_a_broken_submission_loses_points(rows, planted, outcome, words):
+    broken = [name for name, plant in planted.items() if plant["expected"] == outcome]
+    assert broken
+    for student in broken:
+        ((flawed, _),) = planted[student]["flaws"].items()
+        for row in of(rows, student)[:3]:
+            is_flawed = row["item"].split("__")[0] == flawed
+            assert row["outcome"] == (outcome if is_flawed else "correct"), planted[student]
+            assert (words in row["message"]) == is_flawed
 
 
 def test_an_untouched_submission_scores_nothing_and_needs_nobody(rows, planted):
@@ -84,25 +109,21 @@ def test_an_untouched_submission_scores_nothing_and_needs_nobody(rows, planted):
     assert (float(total["points"]), total["status"]) == (0, "graded")
 
 
-def test_a_half_done_submission_gets_its_half(rows, planted):
-    (student,) = (name for name, plant in planted.items() if plant["planted"] == "half done")
-    outcomes = [row["outcome"] for row in of(rows, student)]
-    assert outcomes == ["correct", "correct", "not attempted", "not attempted"]
+def test_of_half_a_submission_the_half_that_is_there_counts(rows, planted):
+    parts = {
+        plant["planted"]: name for name, plant in planted.items() if "part" in plant["expected"]
+    }
+    assert set(parts) == {"half done", "truncated file"}
+    for student in parts.values():
+        outcomes = [row["outcome"] for row in of(rows, student)]
+        assert outcomes == ["correct", "correct", "not attempted", "not attempted"]
 
 
 def test_what_cannot_be_graded_has_a_reason_and_no_score(rows, planted):
-    lost = [name for name, plant in planted.items() if plant["expected"] == "ungradable"]
-    assert len(lost) == 2
-    for student in lost:
-        (total,) = (row for row in rows if row["student"] == student)
-        assert (total["item"], total["status"], total["points"]) == ("total", "ungradable", "")
-        assert "cell was copied" in total["message"] or "is damaged" in total["message"]
-
-
-def test_a_submission_that_ends_its_kernel_is_a_row_whatever_came_first(rows, planted):
-    (student,) = (name for name, plant in planted.items() if "exit()" in plant["planted"])
-    (total,) = (row for row in rows if (row["student"], row["item"]) == (student, "total"))
-    assert total["points"] == "5.0" or "ended the Python process" in total["message"]
+    (lost,) = (name for name, plant in planted.items() if plant["expected"] == "ungradable")
+    (total,) = (row for row in rows if row["student"] == lost)
+    assert (total["item"], total["status"], total["points"]) == ("total", "ungradable", "")
+    assert "empty" in total["message"]
 
 
 def test_the_totals_are_the_sums_of_the_items(rows):
@@ -125,6 +146,16 @@ def test_the_gradebook_agrees_with_the_table(graded, rows):
         assert scores[row["student"], f"test_{row['item']}"] == float(row["points"])
 
 
+def test_every_verdict_is_kept_and_says_what_the_table_says(graded, rows, planted):
+    course = find_course(graded)
+    for student in planted:
+        kept = Verdict.from_json(course.verdict("tiny", student).read_text("utf-8"))
+        assert [(i.item, i.outcome, i.message) for i in kept.items] == [
+            (row["item"], row["outcome"], row["message"]) for row in of(rows, student)
+        ]
+        assert kept.confined
+
+
 def test_the_table_is_printed_with_the_first_trouble_and_a_summary(graded, rows, planted):
     printed = (graded / "printed").read_text("utf-8")
     assert all(student in printed for student in planted)
@@ -133,162 +164,179 @@ def test_the_table_is_printed_with_the_first_trouble_and_a_summary(graded, rows,
     assert "that is in bits" in printed
     statuses = Counter(row["status"] for row in rows if row["item"] == "total")
     assert ", ".join(f"{statuses[status]} {status}" for status in Status) in printed
+    assert "note: The cell" in printed
     assert "Traceback" not in printed
+    assert "WITHOUT a sandbox" not in printed
     assert "exit code 1" in printed  # some need a person
 
 
 # --- one submission -------------------------------------------------------------------------------
 
 
-def score_in_gradebook(course):
-    with sqlite3.connect(course.classroom / "gradebook.db") as gradebook:
-        return gradebook.execute("select sum(auto_score) from grade").fetchone()[0]
+@pytest.fixture(scope="module")
+def tiny(built_once):
+    return load_assignment(find_course(built_once), "tiny")
 
 
-def test_no_old_score_is_left_for_a_resubmission_that_cannot_be_graded(built):
-    make_class(built, 1, force=False)
-    (student,) = built.submitted_students("tiny")
-    prepare(built, "tiny")
-    assert grade_student(built.root, "tiny", student, 10).points == 5
-    assert score_in_gradebook(built) == 5
-    path = built.notebook("submitted", "tiny", student)
-    text = path.read_text("utf-8")
-    for broken in (
-        text[:100],
-        text.replace('"import math"', '"import os; os._exit(1)"'),
-        text.replace('"schema_version": 3', '"schema_version": 1', 1),
-    ):
-        path.write_text(broken, "utf-8")
-        verdict = grade_student(built.root, "tiny", student, 10)
-        assert (verdict.status, verdict.points) == (Status.UNGRADABLE, None)
-        assert score_in_gradebook(built) is None
-        with sqlite3.connect(built.classroom / "gradebook.db") as gradebook:
-            gradebook.execute("update grade set auto_score = 1")  # as after an earlier, good run
+def submission(tiny, extra=(), **answers):
+    """The bytes of a notebook with these answers; `extra` are code cells at the top."""
+    notebook = json.loads(notebook_text(tiny.release))
+    for cell in notebook["cells"]:
+        cell["source"] = answers.get(cell["id"], cell["source"])
+    notebook["cells"][:0] = [{"cell_type": "code", "metadata": {}, "source": s} for s in extra]
+    return json.dumps(notebook).encode()
 
 
-def test_a_file_under_another_name_is_named_in_the_reason(built):
-    make_class(built, 1, force=False)
-    (student,) = built.submitted_students("tiny")
-    path = built.notebook("submitted", "tiny", student)
-    path.rename(path.with_name("tiny (1).ipynb"))
-    verdict = grade_student(built.root, "tiny", student, 10)
-    assert verdict.reason == "there is no tiny.ipynb, but tiny (1).ipynb"
+@pytest.fixture
+def verdict_on(tiny, nursery):
+    def verdict_on(extra=(), limits=LIMITS, **answers):
+        given = RIGHT | answers
+        return grade(submission(tiny, extra, **given), tiny, nursery, limits=limits).verdict
+
+    return verdict_on
 
 
-def test_a_dying_grading_process_costs_only_its_own_submission(built, monkeypatch):
-    make_class(built, 2, force=False)
-    kill_the_grader = '"import os, signal; os.kill(os.getppid(), signal.SIGKILL)"'
-    students = built.submitted_students("tiny")
-    path = built.notebook("submitted", "tiny", students[0])
-    path.write_text(path.read_text("utf-8").replace('"import math"', kill_the_grader), "utf-8")
-    prepare(built, "tiny")
-    verdicts = {v.student: v for v in grade_class(built, "tiny", students, timeout=10, jobs=2)}
-    assert verdicts[students[0]].reason == "its code ended the grading process"
-    assert verdicts[students[1]].status == Status.PARTLY
+def outcomes(verdict):
+    return [item.outcome.value for item in verdict.items]
 
 
-def test_a_level_is_graded_by_the_tests_it_was_built_with(built):
-    with (built.masters / "tiny.py").open("a", encoding="utf-8") as file:
-        file.write("\n# %% [markdown]\n# One more thing.\n")
-    with pytest.raises(CourseError, match="has changed: run `autograde build tiny`"):
-        prepare(built, "tiny")
-    built.notebook("source", "tiny").unlink()
-    with pytest.raises(CourseError, match="has not been built"):
-        prepare(built, "tiny")
+def test_right_answers_are_right_and_words_wait_for_a_person(verdict_on):
+    verdict = verdict_on()
+    assert [item.item for item in verdict.items] == ITEMS
+    assert outcomes(verdict) == ["correct", "correct", "correct", "needs a person"]
+    assert (verdict.points, verdict.max_points, verdict.status) == (5, 6, Status.PARTLY)
 
 
-# --- one item -------------------------------------------------------------------------------------
-
-
-def cell(source="mine", error=None, value=""):
-    outputs = [new_output("error", ename=error, evalue=value, traceback=[])] if error else []
-    return new_code_cell(source, outputs=outputs)
-
-
-def result(answer, test, score=0.0, item=ITEM):
-    released = {"A": cell("..."), "test_A": cell("assert")}
-    return item_result(item, released, {"A": answer, "test_A": test}, score, timeout=30)
+def test_grading_twice_gives_the_same_verdict(verdict_on):
+    answer = "import random\nchoices = random.randrange(10**9)"
+    assert verdict_on(T_choices=answer) == verdict_on(T_choices=answer)
 
 
 @pytest.mark.parametrize(
-    ("answer", "test", "score", "outcome", "message"),
+    ("answer", "outcome", "message"),
     [
-        (cell(), cell(), 2.0, Outcome.CORRECT, ""),
-        (cell("..."), cell(error="AssertionError", value="no"), 0.0, Outcome.NOT_ATTEMPTED, ""),
-        (cell(), cell(error="NotAttempted", value="write it"), 0.0, "not attempted", "write it"),
-        (cell(), cell(error="AssertionError", value="a\nb\n"), 0.0, Outcome.WRONG, "b"),
-        (cell(), cell(error="Wrong", value="the sum"), 0.0, Outcome.WRONG, "the sum"),
-        (cell(), cell(error="AssertionError"), 0.0, "wrong", "a check failed without a message"),
-        (cell(), cell(error="TypeError", value="no"), 0.0, Outcome.ERROR, "TypeError: no"),
-        (cell(), cell(), 1.0, Outcome.WRONG, "partly right"),
+        ("choices = 8\n)", "error", "SyntaxError: unmatched ')' (line 2 of the cell)"),
+        ("choices = 1 / 0", "error", "ZeroDivisionError: division by zero (line 1 of the cell)"),
+        ("choice = 8", "error", "`choices` is not defined. Is it spelled as the text asks, and"),
+        ("choices = '8'", "wrong", "answer with a whole number"),
+        ("choices = 9", "wrong", "three bits are eight choices"),
+        ("choices = 9\nraise SystemExit", "wrong", "three bits are eight choices"),
+        ("while True: pass", "timed out", "The cell took longer than 0.5 s."),
         (
-            cell(error="SyntaxError", value="bad (1234567.py, line 3)"),
-            cell(error="NameError", value="f"),
-            0.0,
-            Outcome.ERROR,
-            "SyntaxError: bad (line 3)",
+            "import numpy\nhoard = [numpy.ones(1 << 20) for _ in range(1000)]",
+            "out of memory",
+            "In this cell your code used more than 300 MiB of memory.",
+        ),
+        ("choices = bytearray(1 << 45)", "out of memory", "The cell asked for more memory than"),
+        (
+            "import ctypes\nctypes.string_at(0)",
+            "crashed",
+            "In this cell Python crashed with SIGSEGV.",
         ),
         (
-            cell(error="CellTimeoutError"),
-            cell(error="NameError", value="f"),
-            0.0,
-            Outcome.TIMED_OUT,
-            "the answer cell took longer than 30 s",
-        ),
-        (
-            cell(),
-            cell(error="KeyboardInterrupt"),
-            0.0,
-            Outcome.TIMED_OUT,
-            "the test took longer than 30 s",
+            "import os\nos._exit(0)",
+            "crashed",
+            "In this cell your code ended Python itself, with exit code 0.",
         ),
     ],
 )
-def test_an_outcome_says_what_happened(answer, test, score, outcome, message):
-    got = result(answer, test, score)
-    assert (got.outcome, got.points, got.message) == (outcome, score, message)
+def test_a_flawed_answer_costs_its_own_points_and_says_why(verdict_on, answer, outcome, message):
+    verdict = verdict_on(T_choices=answer)
+    assert outcomes(verdict) == ["correct", "correct", outcome, "needs a person"]
+    assert verdict.items[2].message.startswith(message)
+    assert verdict.items[2].points == 0
 
 
-def test_a_missing_score_waits_for_a_person():
-    assert result(cell(), cell(), score=None).outcome == Outcome.NEEDS_PERSON
+@pytest.mark.parametrize(
+    ("body", "outcome", "message"),
+    [
+        ("    while True: pass", "timed out", "`surprise` was still running when its time was up."),
+        (
+            "    import os\n    os._exit(0)",
+            "crashed",
+            "While this was tested, your code ended Python itself, with exit code 0.",
+        ),
+        ("    return surprise(p)", "error", "`surprise` raised RecursionError: maximum recursion"),
+        ("    exit()", "wrong", "certainty has no surprise"),
+    ],
+)
+def test_a_function_that_fails_when_called_costs_no_other_answer(
+    verdict_on, body, outcome, message
+):
+    verdict = verdict_on(T_surprise=f"def surprise(p):\n{body}")
+    assert outcomes(verdict)[0] == outcome
+    assert verdict.items[0].message.startswith(message)
+    assert outcomes(verdict)[2] == "correct"
 
 
-def test_a_missing_test_cell_waits_for_a_person_with_a_reason():
-    got = item_result(ITEM, {"A": cell("...")}, {"A": cell()}, 2.0, timeout=30)
-    assert (got.outcome, got.points) == (Outcome.NEEDS_PERSON, None)
-    assert "test_A is missing" in got.message
+def test_what_went_well_before_a_crash_is_there_after_it(verdict_on):
+    crash = "helper = 1\nimport os\nos.abort()"
+    verdict = verdict_on([crash, "base = 6"], T_choices="choices = base + 2")
+    assert outcomes(verdict)[2] == "correct"
+    verdict = verdict_on([crash], T_choices="choices = helper + 7")
+    assert verdict.items[2].message.startswith("NameError: name 'helper' is not defined")
 
 
-def test_a_missing_answer_cell_is_no_attempt():
-    got = item_result(ITEM, {"A": cell("...")}, {"test_A": cell()}, 0.0, timeout=30)
-    assert got.outcome == Outcome.NOT_ATTEMPTED
+def test_a_cell_of_the_students_own_may_fail_and_costs_nothing(verdict_on):
+    assert outcomes(verdict_on(["1 / 0", "oops(", "input('name')"]))[:3] == ["correct"] * 3
 
 
-def test_a_written_answer_waits_for_a_person_until_it_is_marked():
-    assert result(cell(), None, None, WORDS).outcome == Outcome.NEEDS_PERSON
-    assert result(cell(), None, 2.0, WORDS).outcome == Outcome.CORRECT
-    assert result(cell(), None, 1.0, WORDS).outcome == Outcome.WRONG
-    assert result(cell("..."), None, 0.0, WORDS).outcome == Outcome.NOT_ATTEMPTED
+def test_a_notebook_that_uses_up_its_time_keeps_what_was_proven(verdict_on):
+    limits = replace(LIMITS, cpu_s=30, notebook_wall_s=1)
+    verdict = verdict_on(limits=limits, T_choices="import time\ntime.sleep(60)\nchoices = 8")
+    assert outcomes(verdict)[:3] == ["correct", "correct", "timed out"]
+    assert verdict.seconds < 10
 
 
-def test_a_message_is_one_printable_line_of_bounded_length():
-    got = result(cell(), cell(error="Wrong", value="\x1b[31mred\x1b[0m\x07" + "x" * 10**6))
-    assert got.message.startswith("red\N{REPLACEMENT CHARACTER}xxx")
-    assert len(got.message) == grade.MESSAGE_LENGTH
+def test_an_untouched_answer_is_no_attempt_even_if_it_fails(tiny, nursery):
+    verdict = grade(submission(tiny), tiny, nursery, limits=LIMITS).verdict
+    assert outcomes(verdict) == ["not attempted"] * 4
+    assert verdict.status == Status.GRADED
 
 
-def test_the_names_of_wrong_answers_are_those_that_check_raises():
-    from course_lib.check import NotAttempted, Wrong
+def test_what_is_no_notebook_of_this_level_has_a_reason_and_no_points(tiny, nursery):
+    for data in (b"", b"%PDF-1.7", b'{"cells": []}', submission(tiny)[:100]):
+        verdict = grade(data, tiny, nursery, student="ada").verdict
+        assert (verdict.student, verdict.status, verdict.points) == ("ada", "ungradable", None)
+        assert verdict.reason.endswith((".", ")"))
 
-    assert Wrong.__name__ in grade.WRONG
-    assert NotAttempted.__name__ == "NotAttempted"
+
+def test_a_changed_test_cell_is_graded_as_given_out_and_noted(tiny, nursery):
+    data = submission(tiny, **RIGHT | {"T_choices": "choices = 9", "test_T_choices": "pass"})
+    verdict = grade(data, tiny, nursery, limits=LIMITS).verdict
+    assert outcomes(verdict)[2] == "wrong"
+    assert "The cell test_T_choices had been changed" in verdict.notes[0]
+
+
+def test_a_message_is_one_printable_line_of_bounded_length(verdict_on):
+    raising = "raise ValueError('\\x1b[31mred\\nnext\\ud800' + 'x' * 10**6)"
+    message = verdict_on(T_choices=raising).items[2].message
+    assert message.startswith("ValueError: \N{REPLACEMENT CHARACTER}[31mred next?xxx")
+    assert len(message) <= MESSAGE_LENGTH
+
+
+def test_the_graded_notebook_shows_outputs_and_no_hidden_test(tiny, nursery):
+    answer = "print('my working')\nprint('\\ud800\\0')\nchoices = 8"
+    data = submission(tiny, **RIGHT | {"T_choices": answer})
+    graded = grade(data, tiny, nursery, limits=LIMITS)
+    cells = cells_by_id(graded.notebook)
+    assert "my working" in cells["T_choices"].outputs[0].text
+    text = notebook_text(graded.notebook)
+    assert "that is in bits" not in text
+    text.encode("utf-8")
+    assert graded.notebook.metadata["autograde"] == {"confined": nursery.confined}
+
+
+def test_the_release_alone_tells_nothing_of_the_hidden_tests(built_once):
+    course = find_course(built_once)
+    assert "that is in bits" not in notebook_text(read_notebook(course.notebook("release", "tiny")))
 
 
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def verdict(*results, reason=""):
-    return Verdict("student", "tiny", tuple(results), reason)
+def verdict(*results, **fields):
+    return Verdict("student", "tiny", tuple(results), **fields)
 
 
 def test_a_submission_is_graded_only_if_all_points_are_known():
@@ -309,13 +357,29 @@ def test_a_verdict_is_plain_data():
     ]
 
 
-@pytest.mark.parametrize("message", ['say "a, b"', "two\nlines", "=1+1", "@x", "-1", "ü ✗"])
+@pytest.mark.parametrize(
+    "message", ['say "a, b"', "two\nlines", "=1+1", "@x", "-1", "+1", "\t=1", "ü ✗", "a;b"]
+)
 def test_a_report_keeps_any_message_in_its_own_field_and_runs_none(tmp_path, message):
     path = tmp_path / "report" / "tiny.csv"
-    write_csv([verdict(ItemResult("A", Outcome.WRONG, 0, 2, message))], path)
+    given = verdict(ItemResult("A", Outcome.WRONG, 0, 2, message), notes=(message, "b"))
+    write_csv([given], path)
     with path.open(encoding="utf-8", newline="") as file:
         first, total = csv.DictReader(file)
     assert first["message"].removeprefix("'") == message
-    assert not first["message"].startswith(("=", "@", "-"))
+    assert total["notes"].removeprefix("'") == f"{message} b"
+    assert not first["message"].startswith(("=", "@", "-", "+", "\t"))
     assert (first["points"], total["item"], total["max_points"]) == ("0", "total", "2")
     assert [other.name for other in path.parent.iterdir()] == ["tiny.csv"]
+
+
+def test_what_was_graded_without_a_sandbox_says_so_wherever_it_is_read(tmp_path):
+    item = ItemResult("A", Outcome.CORRECT, 2, 2)
+    safe, unsafe = verdict(item), verdict(item, confined=False)
+    assert UNCONFINED in table([safe, unsafe], "tiny").caption
+    assert UNCONFINED in summary([safe, unsafe])
+    assert UNCONFINED not in table([safe], "tiny").caption + summary([safe])
+    write_csv([safe, unsafe], tmp_path / "tiny.csv")
+    with (tmp_path / "tiny.csv").open(encoding="utf-8", newline="") as file:
+        assert [row["confined"] for row in csv.DictReader(file)] == ["yes", "yes", "no", "no"]
+    assert json.loads(unsafe.to_json())["confined"] is False

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import once
+from gradebook_rows import rows
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
@@ -78,26 +79,6 @@ def nbgrader(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, env=os.environ | path, capture_output=True, text=True)
 
 
-def rows(course: Course) -> dict[str, list[tuple[object, ...]]]:
-    """What the gradebook holds about each student, without the ids."""
-    who = """join submitted_notebook n on x.notebook_id = n.id
-        join submitted_assignment a on n.assignment_id = a.id join base_cell c on x.cell_id = c.id
-        order by student_id, c.name, c.type"""
-    query = {
-        "grade": f"""select student_id, c.name, c.type, auto_score, manual_score, extra_credit,
-            needs_manual_grade from grade x {who}""",
-        "comment": f"""select student_id, c.name, c.type, auto_comment, manual_comment
-            from comment x {who}""",
-        "submission": """select student_id, assignment.name, notebook.name, extension, flagged
-            from submitted_assignment a join submitted_notebook n on n.assignment_id = a.id
-            join notebook on n.notebook_id = notebook.id
-            join assignment on a.assignment_id = assignment.id order by student_id""",
-        "student": "select id, first_name, last_name, email, lms_user_id from student order by id",
-    }
-    with sqlite3.connect(course.classroom / "gradebook.db") as book:
-        return {table: book.execute(text).fetchall() for table, text in query.items()}
-
-
 def penalties(course: Course) -> dict[str, float | None]:
     query = """select student_id, late_submission_penalty from submitted_assignment a
         join submitted_notebook n on n.assignment_id = a.id"""
@@ -166,7 +147,7 @@ def test_nbgraders_command_ends_every_submission_as_it_should(theirs, student):
 def test_nbgraders_command_gives_the_verdicts_of_our_own(ours, theirs):
     assert kept_verdicts(theirs, "tiny") == kept_verdicts(ours, "tiny")
     assert len(kept_verdicts(theirs, "tiny")) == len(EXPECTED)
-    assert rows(theirs) == rows(ours)
+    assert rows(theirs.classroom / "gradebook.db") == rows(ours.classroom / "gradebook.db")
     for student in EXPECTED:
         notebooks = [course.notebook("autograded", "tiny", student) for course in (ours, theirs)]
         texts = [path.read_text("utf-8") if path.is_file() else "" for path in notebooks]
@@ -208,7 +189,7 @@ def test_the_button_gives_the_same_verdicts_as_the_command_line(ours, button):
     results = {student: api.autograde("tiny", student) for student in EXPECTED}
     assert [student for student, result in results.items() if not result["success"]] == ["garbage"]
     assert kept_verdicts(course, "tiny") == kept_verdicts(ours, "tiny")
-    assert rows(course) == rows(ours)
+    assert rows(course.classroom / "gradebook.db") == rows(ours.classroom / "gradebook.db")
 
 
 def test_a_persons_marks_survive_every_way_of_grading_again(button):
@@ -224,7 +205,7 @@ def test_a_persons_marks_survive_every_way_of_grading_again(button):
     path.write_text(path.read_text("utf-8").replace("2 ** 3", "2 ** 4"), "utf-8")
 
     def again() -> dict[str, tuple[object, ...]]:
-        found = rows(course)
+        found = rows(course.classroom / "gradebook.db")
         assert ("zoe", "T_words", "SolutionCell", None, "Well said.") in found["comment"]
         return {row[1]: row[3:] for row in found["grade"] if row[0] == "zoe"}
 
@@ -262,11 +243,11 @@ c.CourseDirectory.submitted_directory = "in"
     for words in (["generate_assignment", "tiny"], ["autograde", "tiny"]):
         done = nbgrader(*words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    with sqlite3.connect(tmp_path / "gradebook.db") as book:
-        query = """select student_id, sum(auto_score) from grade g
-            join submitted_notebook n on g.notebook_id = n.id
-            join submitted_assignment a on n.assignment_id = a.id group by student_id"""
-        assert dict(book.execute(query)) == {"ada": 5, "blank": 0}
+    stock, mine = rows(tmp_path / "gradebook.db"), rows(ours.classroom / "gradebook.db")
+    for table in ("grade", "submission", "student"):
+        assert stock[table] == [row for row in mine[table] if row[0] in ("ada", "blank")]
+    scores = {name: [r[3] for r in stock["grade"] if r[0] == name] for name in ("ada", "blank")}
+    assert scores == {"ada": [None, 2, 2, 1], "blank": [0, 0, 0, 0]}
 
 
 def test_jupyterlabs_validate_button_passes_a_solved_release_and_explains_an_untouched_one(ours):

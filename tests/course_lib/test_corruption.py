@@ -98,7 +98,7 @@ def test_example_keys_are_uniform_and_uncorrelated() -> None:
 
 def test_example_keys_hash_as_splitmix64_does() -> None:
     """The first outputs of SplitMix64 from seed 1234567 are published test values."""
-    from course_lib.corruption import _mix
+    from course_lib.corruption.randomness import _mix
 
     gamma = torch.tensor(0x9E3779B97F4A7C15 - 2**64)
     golden = 1234567 + gamma * torch.arange(3)
@@ -172,8 +172,8 @@ def test_the_widths_of_an_accelerator_add_nothing_but_padding(
 
     tight = rows()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("course_lib.corruption._width", lambda lengths, bound: bound)
-        patch.setattr("course_lib.corruption._check_sentinels", lambda *args: None)
+        patch.setattr("course_lib.corruption.rows.width", lambda lengths, bound: bound)
+        patch.setattr("course_lib.corruption.t5._check_sentinels", lambda *args: None)
         assert rows() == tight
 
 

@@ -5,10 +5,10 @@ import reference
 import torch
 from torch import Tensor
 
-import course_lib.corruption as corruption
 from course_lib.corruption import (
     ExampleKeys,
     apply_spans,
+    bart,
     bert_corrupt,
     exact_mask,
     random_spans_mask,
@@ -217,9 +217,7 @@ def test_empty_spans_insert_exactly_as_many_masks() -> None:
     for n in (300, 301, 519):
         for k in range(20):
             empty = torch.arange(25)[None] < k
-            out, lengths = corruption._insert(
-                text(1, n), torch.tensor([[n]]), empty, MASK, PAD, rng()
-            )
+            out, lengths = bart._insert(text(1, n), torch.tensor([[n]]), empty, MASK, PAD, rng())
             assert lengths.tolist() == [n + k]
             assert int((out == MASK).sum()) == k
 
