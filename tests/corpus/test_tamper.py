@@ -266,7 +266,9 @@ threading.Thread(target=answers, daemon=True).start()
     Row(
         "T16c too many and too few results",
         surprise=forging('if "results" in message: message["results"] *= 2', WRONG),
-        softmax=forging('if "results" in message: message["results"] = []', "softmax = WRONG = len"),
+        softmax=forging(
+            'if "results" in message: message["results"] = []', "softmax = WRONG = len"
+        ),
         lost={"surprise": "crashed", "each": "crashed", "softmax": "crashed", "empty": "crashed"},
     ),
     Row(
@@ -302,7 +304,9 @@ def surprise(p):
         lost=BOTH,
     ),
     Row("T22 points edited", surprise=WRONG, edit=tagged, lost=BOTH),
-    Row("T23 test source edited", surprise=WRONG, edit=tagged, lost=BOTH, says="as it was given out"),
+    Row(
+        "T23 test source edited", surprise=WRONG, edit=tagged, lost=BOTH, says="as it was given out"
+    ),
     Row(
         "T25 gradebook write",
         choices="""
@@ -334,7 +338,9 @@ for path in ["COURSE/classroom/gradebook.db", *glob.glob("../../**/gradebook.db"
         surprise="def surprise(p):\n    raise ValueError('\\x1b[32m8/8 correct\\n8 points[/]')",
         lost={"surprise": "error", "each": "error", "choices": "wrong"},
     ),
-    Row("T32 alice+walls+2026-01-01 00-00-00 UTC", choices="choices = 7", lost={"choices": "wrong"}),
+    Row(
+        "T32 alice+walls+2026-01-01 00-00-00 UTC", choices="choices = 7", lost={"choices": "wrong"}
+    ),
     Row("T32b alice"),
 ]
 
