@@ -6,7 +6,6 @@ One submission is one boundary. Whatever it does ends as its own verdict, and th
 import contextlib
 import os
 import signal
-import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -15,8 +14,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from autograde.course import Course, CourseError
-from autograde.files import write_whole
+from autograde.course import Course, CourseError, is_storable
+from autograde.files import scratch_folder, write_whole
 from autograde.grade import Assignment, Graded, grade, one_line
 from autograde.kernel import CannotStart, Limits, Nursery, NurseryEnded
 from autograde.master import read_master
@@ -25,6 +24,7 @@ from autograde.preflight import Unreadable, belongs_to, read_submission
 from autograde.verdict import Verdict
 
 DIED = "grading it ended the grader's process twice; a person must look at it"
+NAMELESS = "the folder's name is too long or not printable; rename it"
 MARGIN = 60  # seconds beyond a notebook's limit in which a worker must be done with it
 MAX_OTHERS = 20  # files in a folder that are looked at for the notebook under another name
 SUFFIXES = (".ipynb", ".py", ".json", ".txt")  # of files that may be a renamed notebook
@@ -56,11 +56,17 @@ def grade_class(
 
     Raises CannotStart where student code can't be confined and `confine` asks for it.
     """
-    waiting, died_on = list(reversed(list(students))), set[str]()
+    waiting: list[str] = []
+    died_on = set[str]()
+    for student in students:
+        if is_storable(student):
+            waiting.insert(0, student)
+        else:
+            yield Verdict(ascii(student)[:100], assignment.level, reason=NAMELESS)
     running: dict[Future[Verdict], tuple[ProcessPoolExecutor, str]] = {}
-    with tempfile.TemporaryDirectory(prefix="autograde-") as scratch:
+    with scratch_folder() as scratch:
         # pools of one: when a process dies, it is known over whose submission
-        arguments = (course, assignment, limits, confine, Path(scratch))
+        arguments = (course, assignment, limits, confine, scratch)
         idle = [_pool(arguments) for _ in range(min(jobs, len(waiting)))]
         try:
             while waiting or running:
@@ -146,7 +152,7 @@ def _submission(course: Course, assignment: Assignment, student: str) -> tuple[b
     path = course.notebook("submitted", assignment.level, student)
     if path.parent.is_symlink() or path.parent.parent.is_symlink():
         raise Unreadable("The folder is a link to another one; hand in the notebook itself.")
-    if path.is_symlink() or path.is_file():
+    if os.path.lexists(path):
         return read_submission(path), []
     others = sorted(p for p in path.parent.iterdir() if p.suffix.lower() in SUFFIXES)[:MAX_OTHERS]
     for other in others:

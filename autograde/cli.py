@@ -108,13 +108,14 @@ def grade(
     classroom/report/LEVEL.csv and fills nbgrader's gradebook. Exit code 0 if every submission is
     graded, 1 if a person must look at some, 2 if something must be put right first.
     """
-    from autograde.classroom import grade_class, load_assignment
-    from autograde.gradebook import fill_gradebook
-    from autograde.kernel import Limits
-
     with _plain_errors():
         found = find_course(course)
         students = found.submitted_students(found.level(level))
+        # torch and nbgrader take seconds: not for a typing error
+        from autograde.classroom import grade_class, load_assignment
+        from autograde.gradebook import fill_gradebook
+        from autograde.kernel import Limits
+
         assignment = load_assignment(found, level)
         limits = Limits(cpu_s=timeout, wall_s=3 * timeout)
         verdicts = []
@@ -130,7 +131,7 @@ def grade(
         write_csv(verdicts, found.report(level))
         console.print(table(verdicts, level))
         console.print(f"{summary(verdicts)}; {found.report(level).relative_to(found.root)}")
-        fill_gradebook(found, level, verdicts)
+        fill_gradebook(found, level, [v for v in verdicts if v.student in students])
         if any(verdict.status != Status.GRADED for verdict in verdicts):
             raise typer.Exit(1)
 

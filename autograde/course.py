@@ -6,6 +6,7 @@ is one assignment of one notebook: `level2` has the master autograde/source/leve
 
 import copy
 import os
+import re
 import sysconfig
 import warnings
 from dataclasses import dataclass
@@ -75,8 +76,15 @@ class Course:
             raise CourseError(f"There is no level {name!r}; this course has {known}.")
         return name
 
+    def has_points(self, level: str) -> bool:
+        """Whether there is anything to grade: the primer has no points."""
+        text = (self.masters / f"{level}.py").read_text("utf-8")
+        return re.search(r"^# %%.* points=", text, re.MULTILINE) is not None
+
     def submitted_students(self, level: str) -> list[str]:
         """The students with a folder for this level among the submissions."""
+        if not self.has_points(level):
+            raise CourseError(f"There is nothing to grade in {level}: it has no points.")
         if not self.folder("submitted").is_dir():
             raise CourseError(
                 f"There is no folder {self.folder('submitted')}: put the submissions there as "
@@ -93,6 +101,15 @@ class Course:
                 f"STUDENT/{level}. Put submissions there, or make a class with `autograde demo`."
             )
         return students
+
+
+def is_storable(student: str) -> bool:
+    """Whether a folder's name will do as a student's in files, tables and the gradebook.
+
+    >>> is_storable("Müller, A. (07)"), is_storable("two\\nlines"), is_storable("long" * 60)
+    (True, False, False)
+    """
+    return student.isprintable() and len(student.encode()) <= 200
 
 
 def find_course(start: Path | None = None) -> Course:

@@ -70,7 +70,11 @@ def make_class(course: Course, size: int, force: bool) -> str:
     The first students are the same whatever the size. Raises CourseError rather than touch a
     classroom that holds other submissions, unless `force`; even then, those are left as they are.
     """
-    levels = [name for name in course.levels() if course.notebook("release", name).is_file()]
+    levels = [
+        name
+        for name in course.levels()
+        if course.has_points(name) and course.notebook("release", name).is_file()
+    ]
     if not levels:
         raise CourseError("No level has been built: run `autograde build` first.")
     _clear(course, force)

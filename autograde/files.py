@@ -1,6 +1,10 @@
-"""Files that a reader finds whole or not at all."""
+"""Files that a reader finds whole or not at all, and folders that go whatever is in them."""
 
+import contextlib
 import os
+import tempfile
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 
@@ -10,3 +14,31 @@ def write_whole(text: str, path: Path) -> None:
     half = path.with_name(f".{path.name}.{os.getpid()}")
     half.write_text(text, "utf-8", newline="")
     half.replace(path)
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder of one's own for a while."""
+    folder = Path(tempfile.mkdtemp(prefix="autograde-"))
+    try:
+        yield folder
+    finally:
+        remove_tree(folder)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder that may be nested deeper than recursion and path lengths go.
+
+    Each folder in it is moved to its side first, and so comes to lie under a short path.
+    """
+    waiting, numbers = [folder], count()
+    while waiting:
+        with contextlib.suppress(OSError):
+            top = waiting.pop()
+            for entry in list(os.scandir(top)):
+                if entry.is_dir(follow_symlinks=False):
+                    aside = folder.with_name(f"{folder.name}.{next(numbers)}")
+                    waiting.append(Path(entry.path).rename(aside))
+                else:
+                    Path(entry.path).unlink()
+            top.rmdir()

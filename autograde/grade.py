@@ -99,6 +99,7 @@ class _Run:
 
     def all(self, prepared: Prepared) -> None:
         self.deadline = time.monotonic() + self.limits.notebook_wall_s
+        self.room = self.limits.notebook_output
         tests = self.assignment.tests
         for cell in prepared.cells:
             if cell.kind != "code":
@@ -128,7 +129,9 @@ class _Run:
         except Died as death:
             self.troubles[cell.name] = _Trouble(Outcome(death.cause), f"In this cell {death}.")
             return
-        self.outputs[cell.name] = ran.outputs
+        self.room -= min(ran.size, self.limits.output)
+        if self.room > 0:
+            self.outputs[cell.name] = ran.outputs
         if ran.interrupted:
             self.troubles[cell.name] = _Trouble(
                 Outcome.TIMED_OUT, f"The cell took longer than {self.limits.cpu_s:g} s."
@@ -156,9 +159,11 @@ class _Run:
         untouched = prepared.states[item.answer] != "answered"
         trouble = self.troubles.get(item.answer)
 
-        def result(outcome: Outcome, points: float | None, message: str = "") -> ItemResult:
+        def result(
+            outcome: Outcome, points: float | None, message: str = "", misconception: str = ""
+        ) -> ItemResult:
             text = one_line(message)
-            return ItemResult(item.name, outcome, points, item.points, text)
+            return ItemResult(item.name, outcome, points, item.points, text, misconception)
 
         if item.by_hand:
             if untouched:
@@ -171,7 +176,7 @@ class _Run:
             return result(Outcome.NOT_ATTEMPTED, 0)
         if trouble and ruling.outcome == Outcome.ERROR:  # most likely the cause of it
             return result(trouble.outcome, 0, trouble.message)
-        return result(ruling.outcome, 0, ruling.message)
+        return result(ruling.outcome, 0, ruling.message, ruling.misconception)
 
     def notebook(self, prepared: Prepared) -> NotebookNode:
         """The prepared notebook with what its cells put out, and rulings under the tests."""

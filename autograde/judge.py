@@ -32,6 +32,7 @@ class Ruling:
 
     outcome: Outcome
     message: str = ""
+    misconception: str = ""
 
 
 class RemoteFunction(Remote):
@@ -88,7 +89,7 @@ def judge(source: str, kernel: Kernel) -> Ruling:
     except NotAttempted as error:
         return Ruling(Outcome.NOT_ATTEMPTED, str(error))
     except Wrong as error:
-        return Ruling(Outcome.WRONG, str(error))
+        return Ruling(Outcome.WRONG, str(error), error.misconception)
     except AssertionError as error:
         return Ruling(Outcome.WRONG, str(error) or "This is not right.")
     except NameError as error:

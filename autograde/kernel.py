@@ -9,7 +9,6 @@ import json
 import math
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -27,6 +26,7 @@ import psutil
 
 from autograde import host, sandbox, wire
 from autograde.course import CourseError
+from autograde.files import remove_tree
 from autograde.outputs import add_output, clean
 
 Cause = Literal["timed out", "out of memory", "crashed"]
@@ -49,6 +49,7 @@ class Limits:
     files: int = 2_000
     threads: int = 64
     output: int = 4 << 20  # bytes of output of one cell
+    notebook_output: int = 16 << 20  # of all cells
 
 
 class Died(Exception):
@@ -92,6 +93,7 @@ class Ran:
     failure: Failure | None = None
     interrupted: bool = False
     outputs: list[dict[str, Any]] = field(default_factory=list)
+    size: int = 0  # bytes of the outputs
 
 
 class Nursery:
@@ -164,7 +166,7 @@ class Nursery:
         self.control.close()
         self.process.kill()
         self.process.wait()
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        remove_tree(self.scratch)
 
 
 class Kernel:
@@ -194,14 +196,14 @@ class Kernel:
 
     def run(self, source: str) -> Ran:
         """Run a cell; its outputs, and its failure if it raised. Raises `Died`."""
-        ran, room = Ran(), self.limits.output
+        ran = Ran()
         self._send({"run": source})
         while True:
             message, _ = self._receive()
             if "output" not in message:
                 break
-            room -= len(json.dumps(message["output"]))
-            if room > 0:
+            ran.size += len(json.dumps(message["output"]))
+            if ran.size < self.limits.output:
                 add_output(ran.outputs, message["output"])
         ran.failure = _failure(message.get("error"))
         ran.interrupted = self._interrupted_at is not None
@@ -356,7 +358,7 @@ class Kernel:
                 kill(self.pid, signal.SIGKILL)
         self.channel.close()
         status = self.nursery.reap(self.pid)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_tree(self.folder)
         return status
 
 
@@ -384,7 +386,8 @@ def _too_much_on_disk(folder: Path, limits: Limits) -> bool:
     size = count = 0
     waiting = [folder]
     while waiting:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+        try:
+            entries = list(os.scandir(waiting.pop()))
             for entry in entries:
                 count += 1
                 size += entry.stat(follow_symlinks=False).st_blocks * 512
@@ -392,4 +395,8 @@ def _too_much_on_disk(folder: Path, limits: Limits) -> bool:
                     return True
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(Path(entry.path))
+        except (FileNotFoundError, NotADirectoryError):  # removed meanwhile
+            continue
+        except OSError:  # nested deeper than a path is long, and so out of sight
+            return True
     return False

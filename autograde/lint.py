@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from nbformat import NotebookNode
 
 from autograde.master import items, secret_lines, settings
+from course_lib.misconceptions import named
 
 SCOPE_READERS = {"globals", "locals", "vars", "dir", "eval", "exec", "compile", "__import__"}
 OBJECT_READERS = {"IPython", "builtins", "dis", "gc", "inspect", "linecache", "sys"}
@@ -67,7 +68,7 @@ def _structure(notebook: NotebookNode) -> Iterator[str]:
         elif settings(cell)["solution"] and cell.cell_type == "code":
             if not secret_lines(cell.source, ("SOLUTION",))[0]:
                 yield f"{name}: it has no ### BEGIN SOLUTION ... ### END SOLUTION; add them."
-            if name not in tested:
+            if tested and name not in tested:  # a level without points is tried, not tested
                 yield f'{name}: no cell tests it; add one with test="{name}" points=NUMBER.'
         seen.add(name)
 
@@ -92,6 +93,11 @@ def _test_cell(source: str, students: set[str]) -> Iterator[tuple[int, str]]:
             f"{name!r} is the student's name, and this cell sets it; choose another name.",
         )
     for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                named(node.value)
+            except LookupError as error:
+                yield node.lineno, f"{error}; correct the id."
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.value.id in students:
                 yield (

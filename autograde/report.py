@@ -29,6 +29,7 @@ COLUMNS = (
     "points",
     "max_points",
     "message",
+    "misconception",
     "notes",
     "confined",
 )
@@ -80,9 +81,12 @@ def write_csv(verdicts: list[Verdict], path: Path) -> None:
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(COLUMNS)
     for verdict in verdicts:
-        rows = [(i.item, i.outcome, i.points, i.max_points, i.message, "") for i in verdict.items]
+        rows = [
+            (i.item, i.outcome, i.points, i.max_points, i.message, i.misconception, "")
+            for i in verdict.items
+        ]
         known = verdict.max_points if verdict.items else None
-        total = ("total", "", verdict.points, known, verdict.reason, " ".join(verdict.notes))
+        total = ("total", "", verdict.points, known, verdict.reason, "", " ".join(verdict.notes))
         confined = "yes" if verdict.confined else "no"
         for row in (*rows, total):
             fields = (verdict.student, verdict.level, verdict.status, *row, confined)

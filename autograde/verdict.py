@@ -29,13 +29,17 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class ItemResult:
-    """One item of one submission; `points` is None as long as nobody knows them."""
+    """One item of one submission; `points` is None as long as nobody knows them.
+
+    `misconception` is the id of the misunderstanding that a wrong answer shows, where it is known.
+    """
 
     item: str
     outcome: Outcome
     points: float | None
     max_points: float
     message: str = ""
+    misconception: str = ""
 
 
 @dataclass(frozen=True)

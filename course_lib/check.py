@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 import torch
 
+from course_lib.misconceptions import named
 from course_lib.plain import REL, digest, digests, is_placeholder, kind, plain, same, short
 
 __all__ = ["check", "demand", "diagnose", "each", "hint", "observe", "predict", "raises"]
@@ -33,7 +34,18 @@ WIDTH = 90  # characters of a line of a message in a notebook
 
 
 class Wrong(AssertionError):
-    """An answer that is not right. The message is for the student."""
+    """An answer that is not right. The message is for the student.
+
+    A `sentence` may begin with the id of a misconception, "M6: ..."; it is kept in `misconception`.
+
+    >>> error = Wrong("M6: That is in bits.", "you have 1.5.")
+    >>> error.misconception, str(error)[:34]
+    ('M6', 'you have 1.5. That is in bits. (mi')
+    """
+
+    def __init__(self, sentence: str, before: str = "") -> None:
+        text, self.misconception = named(sentence)
+        super().__init__(f"{before} {text}" if before else text)
 
     def _render_traceback_(self) -> list[str]:  # what IPython shows: the sentence, not our stack
         return textwrap.wrap(f"✗ {self}", WIDTH)
@@ -84,7 +96,7 @@ def check(name: str, answer: Any, *args: Any) -> None:
     _tried.setdefault(question, set()).add(digest(name, value))
     for lure, message in key["wrong"].items():
         if lure in near:
-            raise Wrong(f"{name}: you have {short(value)}. {message}")
+            raise Wrong(message, f"{name}: you have {short(value)}.")
     _refuse_kind(name, value, key["kind"])
     raise Wrong(f'{name}: {short(value)} is not right. Stuck? Run hint("{question}").')
 
@@ -140,9 +152,10 @@ def diagnose(
     """Pass if `answer` equals `right`; else raise `Wrong`, naming the misunderstanding if known.
 
     `wrong` maps a sentence about a misunderstanding to the answer it leads to; the first match
-    counts. `what` begins the message; it must not show a hidden draw. `public` is the name under
-    which `check` may tell students the same at once. Numbers agree within `rel` and NaN never does;
-    int, float, numpy and torch numbers are one kind, and arrays compare as nested lists.
+    counts, and one that begins "M6: " names that misconception of the course. `what` begins the
+    message; it must not show a hidden draw. `public` is the name under which `check` may tell
+    students the same at once. Numbers agree within `rel` and NaN never does; int, float, numpy and
+    torch numbers are one kind, and arrays compare as nested lists.
 
     >>> diagnose(2.0, right=2.0)
     >>> diagnose(4.0, right=2.0, wrong={"You forgot to halve.": 4.0}, what="half of 4")
@@ -164,7 +177,7 @@ def diagnose(
         return
     for text, lure in wrong.items():
         if same(value, plain(lure), rel):
-            raise Wrong(f"{what}: you have {short(value)}. {text}")
+            raise Wrong(text, f"{what}: you have {short(value)}.")
     _refuse_kind(what, value, kind(target))
     raise Wrong(f"{what}: {short(value)} is not right.")
 

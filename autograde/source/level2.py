@@ -34,6 +34,17 @@ from course_lib.model import TinyTransformer
 from course_lib.strip import TokenStrip
 
 # %% [markdown]
+# First five cards from what came before: answer each in your head, then turn it over. The primer has it
+# all in [Causal language modelling](../primer/primer.ipynb#Causal-language-modelling),
+# [Masked language modelling](../primer/primer.ipynb#Masked-language-modelling) and
+# [Perplexity](../primer/primer.ipynb#Perplexity).
+
+# %% locked="L2_cards"
+from course_lib.cards import cards
+
+cards("level2")
+
+# %% [markdown]
 # ## L2.1 The loss of a causal language model
 #
 # A causal language model reads from left to right and gives a probability to every possible next
@@ -80,7 +91,7 @@ both = -log(0.5) - log(0.25)
 diagnose(loss_cat_sat, right=both / 2, public="L2.1 loss", wrong={
     "That is the sum of the two surprises. The loss is their average.": both,
     "You divided by three tokens. Only two are scored: nothing stands before `the`.": both / 3,
-    "That is in bits, from log base 2. The loss is in nats: use the natural logarithm.": both / 2 / log(2),
+    "M6: That is in bits, from log base 2. The loss is in nats: use the natural logarithm.": both / 2 / log(2),
     "That is from log base 10. The loss is in nats: use the natural logarithm.": both / 2 / log(10),
     "The sign is wrong: a surprise is minus the logarithm, so it is never negative.": -both / 2,
     "You took the logarithm of the average probability. Take the logarithm of each, then average.":
@@ -91,12 +102,12 @@ diagnose(loss_cat_sat, right=both / 2, public="L2.1 loss", wrong={
 diagnose(ppl_cat_sat, right=exp(both / 2), public="L2.1 perplexity", wrong={
     "You exponentiated the sum. Perplexity is e to the average surprise.": exp(both),
     "You divided by three tokens. Only two are scored: nothing stands before `the`.": exp(both / 3),
-    "That is 2 to the power of a loss in nats. A loss in nats goes with e, one in bits with 2.":
+    "M6: That is 2 to the power of a loss in nats. A loss in nats goes with e, one in bits with 2.":
         2 ** (both / 2),
-    "You mixed the units: that is e to the power of a loss in bits.": exp(both / 2 / log(2)),
+    "M6: You mixed the units: that is e to the power of a loss in bits.": exp(both / 2 / log(2)),
     "That is one over the average probability. Average the surprises first, then exponentiate.":
         1 / 0.375,
-    "That is the average of 1/p, an average of perplexities. Average the surprises first, then exponentiate.":
+    "M5: That is the average of 1/p, an average of perplexities. Average the surprises first, then exponentiate.":
         3,
     "That is the loss. Perplexity is e to its power.": both / 2,
 })
@@ -144,7 +155,7 @@ def lures(probs):
         "You added the surprises up; the loss is their average.": total,
         "You scored the first token. Without BOS nothing stands before it.": fsum(surprises) / (n + 1),
         "You divided by the number of tokens. Divide by the number of scored ones.": total / (n + 1),
-        "You used bits (log base 2); the course measures in nats.": total / n / log(2),
+        "M6: You used bits (log base 2); the course measures in nats.": total / n / log(2),
         "The sign is wrong: a surprise is minus the logarithm.": -total / n,
         "You took the logarithm of the average probability. Take the logarithm of each, then average.":
             -log(fsum(probs[1:]) / n),
@@ -216,7 +227,7 @@ from course_lib.check import diagnose
 from math import log
 
 diagnose(loss_one_mask, right=log(5), public="L2.2 loss", wrong={
-    "That is in bits, from log base 2. The loss is in nats: use the natural logarithm.": log(5, 2),
+    "M6: That is in bits, from log base 2. The loss is in nats: use the natural logarithm.": log(5, 2),
     "That is from log base 10. The loss is in nats: use the natural logarithm.": log(5, 10),
     "The sign is wrong: a surprise is minus the logarithm, so it is never negative.": -log(5),
     "That is the perplexity, 1/0.2. The loss is its logarithm.": 5,
@@ -255,13 +266,13 @@ def lures(probs, chosen):
     seen = [-log(p) for p, c in zip(probs, chosen) if not c]
     loss = fsum(hidden) / len(hidden)
     return {
-        "You averaged over all positions. Only the chosen ones enter a masked LM loss.":
+        "M1: You averaged over all positions. Only the chosen ones enter a masked LM loss.":
             fsum(hidden + seen) / len(probs),
         "You divided by the length of the sentence. Divide by the number of chosen positions.":
             fsum(hidden) / len(probs),
         "You added the surprises up; the loss is their average over the chosen positions.": fsum(hidden),
         "You scored the visible tokens instead of the chosen ones.": fsum(seen) / max(len(seen), 1),
-        "You used bits (log base 2); the course measures in nats.": loss / log(2),
+        "M6: You used bits (log base 2); the course measures in nats.": loss / log(2),
         "The sign is wrong: a surprise is minus the logarithm.": -loss,
         "You returned the perplexity. The loss is its logarithm.": exp(loss),
     }
@@ -315,7 +326,7 @@ from math import log
 
 V = 50_000
 diagnose(loss_uniform, right=log(V), public="L2.3 loss", wrong={
-    "That is in bits, from log base 2. The loss is in nats: use the natural logarithm.": log(V, 2),
+    "M6: That is in bits, from log base 2. The loss is in nats: use the natural logarithm.": log(V, 2),
     "That is from log base 10. The loss is in nats: use the natural logarithm.": log(V, 10),
     "The sign is wrong: a surprise is minus the logarithm, so it is never negative.": -log(V),
     "That is the perplexity. The loss is its logarithm.": V,
@@ -323,7 +334,7 @@ diagnose(loss_uniform, right=log(V), public="L2.3 loss", wrong={
 diagnose(ppl_uniform, right=V, public="L2.3 perplexity", wrong={
     "That is the loss. Perplexity is e to its power.": log(V),
     "That is the probability of one token. Perplexity is the number of equally likely choices.": 1 / V,
-    "That is 2 to the power of a loss in nats. A loss in nats goes with e, one in bits with 2.":
+    "M6: That is 2 to the power of a loss in nats. A loss in nats goes with e, one in bits with 2.":
         2 ** log(V),
     "Perplexity counts choices; it is 1, not 0, at best, and large for a model that knows nothing.": 0,
     "1 is the perplexity of a model that is always certain and right. This one knows nothing.": 1,
@@ -374,7 +385,7 @@ def surprises(logits, targets):
 def lures(logits, targets):
     nats = surprises(logits, targets)
     return {
-        "You averaged the perplexities of the tokens. Average the losses, then exponentiate once.":
+        "M5: You averaged the perplexities of the tokens. Average the losses, then exponentiate once.":
             nats.exp().mean().item(),
         "You exponentiated the sum. Perplexity is e to the average loss.": nats.sum().exp().item(),
         "You returned the loss. Perplexity is e to its power.": nats.mean().item(),
@@ -529,7 +540,7 @@ diagnose(reading, right="b", public="L2.3 reading", wrong={
     "count of tries: it is the number of equally likely choices that would be as surprising.": "a",
     "Accuracy asks whether the top token was right; perplexity asks how probable the true one was. Two "
     "models with the same accuracy can have any perplexities.": "c",
-    "You have just built a counter-example: a confidently wrong model has a higher perplexity than V.":
+    "M21: You have just built a counter-example: a confidently wrong model has a higher perplexity than V.":
         "d",
 })
 ### END HIDDEN TESTS

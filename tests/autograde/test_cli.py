@@ -1,11 +1,11 @@
 """The command: help, and one clear sentence where something must be put right."""
 
-import os
 import shutil
-import subprocess
 
 import pytest
-from tiny_course import AUTOGRADE, autograde
+from tiny_course import autograde
+
+from autograde.host import doctor
 
 
 @pytest.mark.parametrize("command", ["build", "demo", "grade", "gradebook"])
@@ -61,6 +61,38 @@ def test_a_course_that_was_not_built_says_so(built):
     assert "run `autograde build tiny` first" in done.stderr
 
 
+def test_a_level_whose_master_has_changed_must_be_built_again(built):
+    with (built.masters / "tiny.py").open("a", encoding="utf-8") as file:
+        file.write("\n# %% [markdown]\n# One more thing.\n")
+    built.folder("submitted", "ada", "tiny").mkdir(parents=True)
+    done = autograde("grade", "tiny", cwd=built.root)
+    assert done.returncode == 2
+    assert "The master of tiny has changed: run `autograde build tiny` first." in done.stderr
+    assert not list(built.classroom.rglob("*.json"))
+
+
+def test_what_was_graded_without_a_sandbox_says_so_on_every_output(built):
+    student = "ada"
+    handed_in = built.notebook("submitted", "tiny", student)
+    handed_in.parent.mkdir(parents=True)
+    shutil.copy(built.notebook("release", "tiny"), handed_in)
+    done = autograde("grade", "tiny", "--unsafe-no-sandbox", cwd=built.root)
+    assert done.returncode == 0  # nothing answered: nothing to mark by hand
+    assert done.stdout.count("WITHOUT") == 2  # below the table, in the summary
+    report = built.report("tiny").read_text("utf-8").splitlines()
+    assert all(row.endswith('"no"') for row in report[1:])
+    assert '"confined": false' in built.verdict("tiny", student).read_text("utf-8")
+    assert '"confined": false' in built.notebook("autograded", "tiny", student).read_text("utf-8")
+
+
+def test_the_doctor_names_every_layer_and_its_exit_code_says_if_one_is_missing(tmp_path):
+    done = autograde("doctor", cwd=tmp_path)
+    assert [line.split(":")[0].split()[-1] for line in done.stdout.splitlines()] == [
+        feature.name for feature in doctor()
+    ]
+    assert done.returncode == (0 if all(feature.ok for feature in doctor()) else 1)
+
+
 def test_outside_a_course_the_command_says_how_to_name_one(tmp_path):
     done = autograde("build", cwd=tmp_path)
     assert done.returncode == 2
@@ -81,18 +113,3 @@ def test_a_broken_master_is_explained_in_words(built):
     assert done.returncode == 2
     assert "test_T_choices gives the reference 0 of 2 points" in done.stderr
     assert "three bits are eight choices" in done.stderr
-
-
-def test_nbgraders_own_commands_work_in_the_course(built):
-    autograde("demo", "--students", "1", cwd=built.root)
-    path = {"PATH": f"{AUTOGRADE.parent}{os.pathsep}{os.environ['PATH']}"}
-    for words in (["generate_assignment", "tiny", "--force"], ["autograde", "tiny"]):
-        done = subprocess.run(
-            [AUTOGRADE.with_name("nbgrader"), *words],
-            cwd=built.root,
-            env=os.environ | path,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-    assert list(built.folder("autograded").rglob("tiny.ipynb"))

@@ -7,7 +7,7 @@ from autograde.kernel import Died, Failure, Limits
 from autograde.verdict import Outcome
 from course_lib.check import each, observe
 
-LIMITS = Limits(cpu_s=1, wall_s=3, grace_s=0.5, memory=300 << 20)
+LIMITS = Limits(cpu_s=1, wall_s=3, grace_s=0.5, memory=100 << 20)
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +209,7 @@ def test_a_ruling_says_what_happened(kernel, answer, test, outcome, message):
         (
             "import numpy; return [numpy.ones(1 << 20) for _ in range(1000)]",
             "out of memory",
-            "more than 300 MiB",
+            "more than 100 MiB",
         ),
     ],
 )

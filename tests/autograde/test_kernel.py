@@ -15,9 +15,9 @@ from course_lib.plain import Opaque
 
 LIMITS = Limits(
     cpu_s=1,
-    wall_s=3,
+    wall_s=5,
     grace_s=0.5,
-    memory=300 << 20,
+    memory=100 << 20,
     disk=4 << 20,
     files=100,
     threads=16,
@@ -268,7 +268,7 @@ CRASHES = {
     ),
     "import numpy\nhoard = [numpy.ones(1 << 20) for _ in range(1000)]": (
         "out of memory",
-        "your code used more than 300 MiB of memory",
+        "your code used more than 100 MiB of memory",
     ),
     "import time\nfor i in range(6):\n    open(str(i), 'wb').write(bytes(10**6))\ntime.sleep(9)": (
         "crashed",

@@ -74,7 +74,7 @@ def test_a_name_that_an_answer_only_imports_is_not_an_answer():
     ("header", "answer", "words"),
     [
         ('test="B" points=1', ANSWER, "no answer cell 'B' before it"),
-        ('locked="C"', ANSWER, "no cell tests it"),
+        ('test="A" points=1', ANSWER + ANSWER.replace('"A"', '"B"'), "no cell tests it"),
         ('locked="A"', ANSWER, "two cells have this name"),
         ('test="A" points=1', '\n# %% answer="A"\nf = ...\n', "no ### BEGIN SOLUTION"),
         ('test="A" points=1', '\n# %% answer="A"\nf = (\n', "correct it"),
@@ -82,6 +82,17 @@ def test_a_name_that_an_answer_only_imports_is_not_an_answer():
 )
 def test_cells_that_do_not_fit_together_are_named(tmp_path, header, answer, words):
     assert any(words in problem for problem in problems(tmp_path, "pass", answer, header))
+
+
+def test_an_answer_needs_no_test_where_nothing_has_points(tmp_path):
+    assert problems(tmp_path, "f(1)", header='locked="C"') == []
+
+
+def test_a_misconception_that_the_catalogue_lacks_is_named(tmp_path):
+    test = 'from course_lib.check import demand\ndemand(f(1) == 1, "{}: No.")'
+    assert problems(tmp_path, test.format("M6")) == []
+    (problem,) = problems(tmp_path, test.format("M99"))
+    assert "line 2: M99 is no misconception" in problem
 
 
 @pytest.mark.parametrize(

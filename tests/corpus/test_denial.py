@@ -11,7 +11,6 @@ from classes import LEVEL, Row, check_good_ones, verdict
 from inside import FIND
 
 from autograde.course import find_course
-from autograde.notebook import notebook_text
 
 HUGE = "\nchoices = 8\n"
 CHOICES_LOST = {"choices": ""}
@@ -38,15 +37,19 @@ def many_cells(notebook):
     ]
 
 
+def many_floods(notebook):
+    flood = "from IPython.display import display\ndisplay({'text/html': 'y' * 4_000_000}, raw=True)"
+    extra = {"cell_type": "code", "source": flood, "metadata": {}, "outputs": []}
+    notebook.cells[1:1] = [extra] * 20
+
+
 def deep(notebook):
-    return (
-        notebook_text(notebook).encode().replace(b'"cells"', b'"x":' + b"[" * 10**6 + b',"cells"')
-    )
+    return json.dumps(notebook).encode().replace(b'"cells"', b'"x":' + b"[" * 10**6 + b',"cells"')
 
 
 def million_cells(notebook):
     cells = b'{"cell_type": "code", "source": "1", "metadata": {}},' * 100_000
-    return notebook_text(notebook).encode().replace(b'"cells": [', b'"cells": [' + cells, 1)
+    return json.dumps(notebook).encode().replace(b'"cells": [', b'"cells": [' + cells, 1)
 
 
 def saved_outputs(size):
@@ -83,7 +86,8 @@ ROWS = [
     Row("D01b schema too old", edit=schema_too_old),
     Row(
         "D02 swallowed interrupt",
-        choices="import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nchoices = 8\nwhile True:\n    pass",
+        choices="import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nchoices = 8\n"
+        "while True:\n    pass",
         lost={"choices": "timed out"},
         says="time",
     ),
@@ -129,7 +133,8 @@ ROWS = [
     ),
     Row(
         "D06c a sparse file",
-        choices="with open('x', 'wb') as file:\n    file.seek(10**13)\n    file.write(b'x')\nchoices = 8",
+        choices="file = open('x', 'wb')\nfile.seek(10**13)\n"
+        "file.write(b'x')\nfile.flush()\nchoices = 8",
         lost={"choices": "error"},
     ),
     Row(
@@ -144,17 +149,18 @@ ROWS = [
     ),
     Row(
         "D07 memory in bytes",
-        choices="x = []\nwhile True:\n    x.append(bytearray(b'1') * 10**8)\nchoices = 8",
+        choices="x = []\nwhile True:\n    x.append(bytes(10**9))\nchoices = 8",
         lost={"choices": "out of memory"},
     ),
     Row(
         "D07b memory in tensors",
-        choices="x = []\nwhile True:\n    x.append(torch.ones(10**7))\nchoices = 8",
+        choices="x = []\nwhile True:\n    x.append(torch.empty(10**9))\nchoices = 8",
         lost={"choices": "out of memory"},
     ),
     Row(
         "D07c memory in maps",
-        choices="import mmap\nx = []\nwhile True:\n    x.append(mmap.mmap(-1, 10**8, flags=mmap.MAP_PRIVATE))\n"
+        choices="import mmap\nx = []\nwhile True:\n"
+        "    x.append(mmap.mmap(-1, 10**8, mmap.MAP_PRIVATE))\n"
         "    for at in range(0, 10**8, 4096):\n        x[-1][at] = 1\nchoices = 8",
         lost=CHOICES_LOST,
     ),
@@ -168,18 +174,26 @@ ROWS = [
         surprise="def surprise(p):\n    return bytearray(10**12)",
         lost={"surprise": "out of memory", "each": "out of memory"},
     ),
+    Row(
+        "D06f files that are removed but open",
+        choices="import os\nkept = []\ntry:\n    while True:\n"
+        "        kept.append(open('x', 'wb'))\n"
+        "        os.remove('x')\nexcept OSError:\n"
+        "    choices = 8 if len(kept) < 128 else len(kept)",
+    ),
     Row("D08 one huge line", choices="print('y' * 100_000_000)" + HUGE),
     Row("D08b many lines", choices="for n in range(10**6):\n    print(n)" + HUGE),
     Row(
         "D08c stderr",
-        choices="import sys\nfor n in range(10**4):\n    print('y' * 10**4, file=sys.stderr, flush=True)"
-        + HUGE,
+        choices="import sys\nfor n in range(10**4):\n"
+        "    print('y' * 10**4, file=sys.stderr, flush=True)" + HUGE,
     ),
     Row(
         "D08d below Python",
-        choices="import os\nfor n in range(100):\n    os.write(1, b'y' * 10**6), os.write(2, b'y' * 10**6)"
-        + HUGE,
+        choices="import os\nfor n in range(100):\n    os.write(1, b'y' * 10**6)\n"
+        "    os.write(2, b'y' * 10**6)" + HUGE,
     ),
+    Row("D08h floods in many cells", edit=many_floods),
     Row(
         "D08e a huge message",
         surprise="def surprise(p):\n    raise ValueError('y' * 10**8)",
@@ -193,7 +207,8 @@ ROWS = [
     ),
     Row(
         "D08g a huge name",
-        surprise="class E(Exception):\n    pass\nE.__name__ = 'E' * 10**6 + '\\ud800'\ndef surprise(p):\n    raise E",
+        surprise="class E(Exception):\n    pass\nE.__name__ = 'E' * 10**6 + '\\ud800'\n"
+        "def surprise(p):\n    raise E",
         lost={"surprise": "error", "each": "error"},
     ),
     Row(
@@ -214,18 +229,18 @@ ROWS = [
     ),
     Row(
         "D14b display flood",
-        choices="from IPython.display import display\nfor n in range(5000):\n    display({'text/html': 'y' * 10**4}, raw=True)"
-        + HUGE,
+        choices="from IPython.display import display\nfor n in range(5000):\n"
+        "    display({'text/html': 'y' * 10**4}, raw=True)" + HUGE,
     ),
-    Row("D15 deeply nested JSON", data=deep, ungradable=True),
+    Row("D15 deeply nested JSON", data=deep),
     Row("D15b a million cells", data=million_cells, ungradable=True, says=""),
     Row("D15c fifty MB of outputs", data=saved_outputs(50_000_000)),
-    Row("D15d a pipe", files=device, ungradable=True, says="can't be opened"),
+    Row("D15d a pipe", files=device, ungradable=True, says="pipe"),
     Row("D15e three hundred candidates", files=hundred_files, ungradable=True, says="There is no"),
     Row(
         "D15f a huge integer",
         data=lambda n: (
-            notebook_text(n).encode().replace(b'"nbformat": 4', b'"nbformat": ' + b"9" * 10**6)
+            json.dumps(n).encode().replace(b'"nbformat": 4', b'"nbformat": ' + b"9" * 10**6)
         ),
     ),
     *(
@@ -300,7 +315,8 @@ choices = 8
 send = wire.send
 def forged(channel, message, blob=b""):
     if "values" in message:
-        return frame(b'{"values": {"choices": {"value": {"other": ' + b"[" * 960 + b"]" * 960 + b"}}}}")
+        deep = b"[" * 960 + b"]" * 960
+        return frame(b'{"values": {"choices": {"value": {"other": ' + deep + b"}}}}")
     send(channel, message, blob)
 S.wire.send = forged
 """,
@@ -308,24 +324,11 @@ S.wire.send = forged
         disturbs=True,
     ),
     Row("D18 hostile file names", files=others),
+    *(Row(f"D18b {name}") for name in ("*", "[a-z]", "a+b", "{student_id}", "%s", "$(id)", "名前")),
+    *(Row(f"D18c {name}") for name in ("'; drop table grade", '"x"', "..a", "&amp;<b>", "\\\\")),
     *(
-        Row(f"D18b {name}", choices="choices = 8")
-        for name in (
-            "*",
-            "[a-z]",
-            "a\nb",
-            "a+b",
-            "{student_id}",
-            "%s %d",
-            "$(id)",
-            'it\'s; "x"',
-            "-rf",
-            "..a",
-            "\x1b[31mred",
-            "名前",
-            "\udcff\udcfe",
-            "n" * 250,
-        )  # fmt: skip
+        Row(f"D18d {name}", ungradable=True, says="rename it")
+        for name in ("a\nb", "\x1b[31mred", "\udcff\udcfe", "n" * 230)
     ),
 ]
 
@@ -342,14 +345,18 @@ def test_the_good_submissions_of_the_class_have_full_marks(graded: Path) -> None
 def test_what_is_kept_of_an_output_is_bounded(graded: Path) -> None:
     course = find_course(graded)
     for row in ROWS:
+        if row.id.startswith("D18d"):
+            continue
         path = course.notebook("autograded", LEVEL, row.student)
         if path.exists():
-            assert path.stat().st_size < 8 << 20, row.id
+            assert path.stat().st_size < 20 << 20, row.id
         assert course.verdict(LEVEL, row.student).stat().st_size < 20_000, row.id
 
 
-def test_no_process_and_no_folder_is_left(graded: Path) -> None:
-    import tempfile
+def test_no_folder_of_a_student_s_is_left(graded: Path) -> None:
+    assert [path.name for path in (graded / "tmp").iterdir()] == []
 
-    left = [path for path in Path(tempfile.gettempdir()).glob("autograde-*") if not path.exists()]
-    assert not left
+
+def test_what_has_no_usable_name_has_a_row_in_the_table(graded: Path) -> None:
+    table = find_course(graded).report(LEVEL).read_text("utf-8")
+    assert table.count("rename it") == sum(row.id.startswith("D18d") for row in ROWS)

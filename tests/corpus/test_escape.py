@@ -107,17 +107,15 @@ for path in ("../x", "../../x", "/tmp/x", "/x", "COURSE/x", "COURSE/classroom/ve
             'message.get("values", {}).update(choices={"value": {"pickle": "gASVKAAAAAAAAAC"}})',
             "choices = 8",
         ),
-        lost={"choices": "crashed", "softmax": "", "empty": ""},
-        disturbs=True,
+        lost={"choices": "crashed"},
     ),
     Row(
         "E06b objects instead of data",
         choices=forging(
-            'message.get("values", {}).update(choices={"value": {"__reduce__": ["os.system", "x"]}})',
+            'message.get("values", {}).update(choices={"value": {"__reduce__": ["x", "y"]}})',
             "choices = 8",
         ),
         lost={"choices": "crashed"},
-        disturbs=True,
     ),
     *(
         Row(f"E08 privilege gain {n}", choices=fires(call))
@@ -142,7 +140,8 @@ for path in ("../x", "../../x", "/tmp/x", "/x", "COURSE/x", "COURSE/classroom/ve
     Row(
         "E10 a second process of the grader's",
         choices=FIND
-        + 'import os\nchoices = 8\ntry:\n    os.write(channel.fileno() + 1, b\'{"fork": "/tmp"}\')\n'
+        + "import os\nchoices = 8\ntry:\n"
+        + '    os.write(channel.fileno() + 1, b\'{"fork": "/tmp"}\')\n'
         "except OSError:\n    pass",
     ),
 ]

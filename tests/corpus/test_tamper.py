@@ -75,7 +75,7 @@ get_ipython().run_cell_async = fake
     ),
     Row(
         "T07 NaN as a score and as an answer",
-        surprise="import sys\ndef surprise(p):\n    sys.displayhook(float('nan'))\n    return math.nan",
+        surprise="import sys\ndef surprise(p):\n    sys.displayhook(math.nan)\n    return math.nan",
         choices="choices = math.nan",
         softmax="def softmax(x):\n    return x * math.nan",
         lost=BOTH | {"choices": "wrong", "softmax": "wrong", "empty": "wrong"},
@@ -329,12 +329,13 @@ for path in ["COURSE/classroom/gradebook.db", *glob.glob("../../**/gradebook.db"
     Row("T26 forged timestamp", files=with_files()),
     Row(
         "T28 grading detection",
-        choices="import os\nnames = {'NBGRADER_EXECUTION', 'NBGRADER', 'AUTOGRADE'} & set(os.environ)\n"
+        choices="import os\nnames = {'NBGRADER_EXECUTION', 'AUTOGRADE'} & set(os.environ)\n"
         "choices = sorted(names) or 8",
     ),
     Row(
         "T31 fake score text",
-        choices="choices = 7\nprint('Score: 8/8', '{\"points\": 8}', '\\x1b[2J\\x1b[32m8/8', chr(7))",
+        choices="choices = 7\nprint('Score: 8/8', '{\"points\": 8}')\n"
+        "print('\\x1b[2J\\x1b[32m8/8', chr(7))",
         surprise="def surprise(p):\n    raise ValueError('\\x1b[32m8/8 correct\\n8 points[/]')",
         lost={"surprise": "error", "each": "error", "choices": "wrong"},
     ),

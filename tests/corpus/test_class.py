@@ -1,0 +1,59 @@
+"""What ends a process of the grader's own costs no other submission anything."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+from classes import GOOD, LEVEL, Row
+
+from autograde.classroom import grade_class, load_assignment
+from autograde.course import find_course
+from autograde.files import remove_tree
+from autograde.kernel import Limits
+
+
+def test_a_class_outlives_its_nursery_and_its_workers(walls: Path, tmp_path: Path) -> None:
+    shutil.copytree(walls, tmp_path / "course")
+    course = find_course(tmp_path / "course")
+    for name in (*GOOD, "a", "b"):
+        Row(name).hand_in(course)
+    students = course.submitted_students(LEVEL)
+    verdicts = []
+    for verdict in grade_class(
+        course, load_assignment(course, LEVEL), students, jobs=1, limits=Limits()
+    ):
+        verdicts.append(verdict)
+        below = psutil.Process().children(recursive=True)
+        nurseries = [child for child in below if "autograde.nursery" in child.cmdline()]
+        if len(verdicts) == 1:  # as the system does where memory is short
+            nurseries[0].kill()
+        elif len(verdicts) == 2:
+            nurseries[0].parent().kill()
+    assert [verdict.student for verdict in verdicts] == students
+    assert [verdict.points for verdict in verdicts] == [8] * 4
+
+
+def test_a_worker_that_hangs_is_ended() -> None:
+    hanging = """
+import time
+from autograde import classroom
+from autograde.kernel import Limits
+classroom.MARGIN = 1
+classroom.grade_student = lambda *_: time.sleep(30)
+classroom._worker = classroom._Worker(None, None, Limits(notebook_wall_s=0), None)
+classroom._grade_student("somebody")
+"""
+    done = subprocess.run([sys.executable, "-c", hanging], timeout=60)
+    assert done.returncode == -signal.SIGALRM
+
+
+def test_a_folder_of_any_depth_is_removed(tmp_path: Path) -> None:
+    making = "import os\nfor _ in range(3000):\n    os.mkdir('x' * 200)\n    os.chdir('x' * 200)"
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "beside.txt").touch()
+    subprocess.run([sys.executable, "-c", making], cwd=tmp_path / "deep", check=True)
+    remove_tree(tmp_path / "deep")
+    assert [path.name for path in tmp_path.iterdir()] == ["beside.txt"]
