@@ -23,6 +23,7 @@ __all__ = ["LEVELS", "Card", "cards", "deck"]
 
 LEVELS = ("primer", "level1", "level2", "level3", "level4", "level5", "level6_frontier")
 HAND = 5
+DOUBLINGS = 9  # a card never rests for longer than 2**9 days
 
 Schedule = dict[str, tuple[int, int]]  # card -> times known in a row, day (an ordinal) when due
 
@@ -79,7 +80,7 @@ def after(known: bool, times: int, today: int) -> tuple[int, int]:
     >>> after(True, times=3, today=100), after(False, times=3, today=100)
     ((4, 108), (0, 100))
     """
-    return (times + 1, today + 2**times) if known else (0, today)
+    return (times + 1, today + 2 ** min(times, DOUBLINGS)) if known else (0, today)
 
 
 @functools.cache

@@ -38,6 +38,7 @@ def side_by_side(sentence: str, rate: float = 0.3, seed: int = 0) -> Page:
     >>> side_by_side("a b c d", rate=0.5).text.splitlines()[0]
     'Causal LM: predict the next token. inputs: [BOS] a b c; labels: a b c d; scored: ✓ ✓ ✓ ✓'
     """
+    sentence = " ".join(sentence.split())
     tokenizer = train_words([sentence], sentinels=SENTINELS)
     ids = tokenizer.encode(sentence).ids
     if len(ids) not in TOKENS:

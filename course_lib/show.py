@@ -172,7 +172,7 @@ def loss_per_position(
         axes.axhline(uniform, linestyle=":", color="grey", label="uniform guess, ln V")
         alt.append(f"A uniform guess costs {uniform:.2f}.")
     axes.set(xlabel="position", ylabel="loss (nats)", ylim=(0, None))
-    legend = axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=5, frameon=False)
+    legend = figure.legend(loc="outside upper center", ncols=3, frameon=False)
     for text in legend.get_texts():
         text.set_parse_math(False)
     return Picture(figure, " ".join(alt))

@@ -268,12 +268,12 @@ right = ["MLM", "CLM", "infilling", "none", "span", "prefix LM"]
 why_not = {
     "CLM": "A causal LM is asked at every place, each time for the token that stands one place further "
            "right in the inputs. Compare the two rows.",
-    "MLM": "A masked LM has no decoder. Some of its places are asked, not all, each for the token that "
-           "stood at that very place.",
+    "MLM": "A masked LM is asked at some places, each time for the token that stood at that very "
+           "place, and it has no decoder. Compare each label with the rest of the sentence.",
     "span": "T5 puts sentinels such as <extra_id_0> where stretches were, never [MASK], and asks a "
             "decoder for those stretches only. Look for the sentinels.",
-    "prefix LM": "A prefix LM has no decoder. It is asked for next tokens, at every place from the end "
-                 "of its prefix on. Compare each label with the input one place further right.",
+    "prefix LM": "A prefix LM is asked for next tokens, at every place from the end of its prefix on, "
+                 "and it has no decoder. Compare each label with the input one place further right.",
     "infilling": "BART's decoder writes the whole text again, also what stands plainly in the inputs. "
                  "Read the labels from start to end: are they the whole text?",
     "none": "This one is in order. Ask where the labels come from: the same place, the next place, or "
@@ -346,8 +346,8 @@ from course_lib.plain import is_placeholder, same, short
 
 signs = {
     "CLM": "Every place is asked for the token that comes next in the inputs.",
-    "MLM": "Places are asked for the token that stood there. [MASK] is no sure sign: a chosen token "
-           "may also have become another word, or have stayed.",
+    "MLM": "Some places are asked for the token that stood there. [MASK] is no sure sign: a chosen "
+           "token may also have become another word, or have stayed.",
     "span": "T5 marks gaps by sentinels, not by [MASK], and its decoder writes what is missing, no more.",
     "infilling": "The decoder writes the whole text again. A [MASK] alone makes no masked LM, and "
                  "T5 has none.",
@@ -357,8 +357,11 @@ signs = {
 }
 slip = {"none": "M8: "}
 for number, (true, pair) in enumerate(zip(signs, examples), start=1):
-    wrong = {f"{slip.get(true, '')}{signs[true]} So it is not {name}.": name for name in signs}
-    diagnose(recognise(*pair), right=true, wrong=wrong, public=f"L1.1 recognise, example {number}")
+    wrong = {f"{slip.get(true, '')}{signs[true]} So it is not {name!r}.": name for name in signs}
+    said = recognise(*pair)
+    demand(is_placeholder(said) or any(same(said, name) for name in signs),
+           f"recognise returned {short(said)}, which is none of the six names.")
+    diagnose(said, right=true, wrong=wrong, public=f"L1.1 recognise, example {number}")
 
 draw = SystemRandom()
 dice = torch.Generator().manual_seed(draw.getrandbits(60))
@@ -613,7 +616,7 @@ def lures(labels, inputs):
             (asked & (inputs != labels)).float(),
         "You weighted every word. Most words were not chosen, so nothing is asked there.":
             (inputs < 10).float(),
-        "M3: You weighted everything but the padding. Visible words are not asked either.":
+        "M1: You weighted everything but the padding. Visible words are not asked either.":
             (inputs != 12).float(),
         "M9: You left out the label 0. It is a token like any other, here `the`; -100 alone means that "
         "nothing is asked.": (labels > 0).float(),
@@ -875,7 +878,7 @@ check("L1.3 left_to_right", left_to_right, counting_model, 5, torch.Generator())
 # %% locked="L1_3_text"
 def little_language(tokens):
     """The best causal model of the little language."""
-    return world.transition[tokens[-1]] if tokens else world.transition[ID["."]]
+    return world.transition[tokens[-1] if len(tokens) else ID["."]]
 
 
 written_ids = left_to_right(little_language, 40, torch.Generator().manual_seed(3))

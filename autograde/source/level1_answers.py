@@ -42,7 +42,7 @@ pairs[2] = "CLM"
 # %% answer="L1_1_pairs" mutant="unshifted labels are an MLM" message="for what it shows"
 pairs = {1: "MLM", 2: "CLM", 3: "infilling", 4: "MLM", 5: "span", 6: "prefix LM"}
 
-# %% answer="L1_1_pairs" mutant="dashes make an MLM" message="A masked LM has no decoder"
+# %% answer="L1_1_pairs" mutant="dashes make an MLM" message="A masked LM is asked at some places"
 pairs = {1: "MLM", 2: "CLM", 3: "infilling", 4: "none", 5: "span", 6: "MLM"}
 
 # %% answer="L1_1_pairs" mutant="a prefix LM is a CLM" message="A causal LM is asked at every place"
@@ -170,7 +170,7 @@ def recognise(inputs, labels, decoder_inputs=None):
     same_place = all(label in (None, after) for label, after in zip(labels, inputs[1:]))
     return "prefix LM" if same_place else "MLM"
 
-# %% answer="L1_1_recognise" mutant="the model's name" message="'T5' is not right"
+# %% answer="L1_1_recognise" mutant="the model's name" message="'T5', which is none of the six names"
 def recognise(inputs, labels, decoder_inputs=None):
     if decoder_inputs is not None:
         return "T5" if "<extra_id_0>" in inputs else "infilling"

@@ -48,10 +48,12 @@ def test_every_known_right_and_wrong_answer_is_handed_in_by_somebody(built):
         assert any(given.get(answer.item) == answer.source for given in handed_in), answer
 
 
-def test_thirty_students_are_enough_for_every_kind_in_this_course():
-    here = find_course(REPOSITORY)
-    for level in here.levels():
-        assert len(plan(here, level)) <= 30
+def test_thirty_students_show_every_kind_of_level_2_and_a_smaller_class_says_what_it_lacks(built):
+    assert len(plan(find_course(REPOSITORY), "level2")) <= 30
+    kinds = len(plan(built, "tiny"))
+    assert f"{kinds - 3} more kinds of submission need --students {kinds}" in make_class(
+        built, 3, force=False
+    )
 
 
 def test_a_mutant_is_expected_to_be_told_its_message(built):

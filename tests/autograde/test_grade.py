@@ -367,11 +367,12 @@ def test_a_verdict_is_plain_data():
 )
 def test_a_report_keeps_any_message_in_its_own_field_and_runs_none(tmp_path, message):
     path = tmp_path / "report" / "tiny.csv"
-    given = verdict(ItemResult("A", Outcome.WRONG, 0, 2, message), notes=(message, "b"))
+    given = verdict(ItemResult("A", Outcome.WRONG, 0, 2, message, "M6"), notes=(message, "b"))
     write_csv([given], path)
     with path.open(encoding="utf-8", newline="") as file:
         first, total = csv.DictReader(file)
     assert first["message"].removeprefix("'") == message
+    assert (first["misconception"], total["misconception"]) == ("M6", "")
     assert total["notes"].removeprefix("'") == f"{message} b"
     assert not first["message"].startswith(("=", "@", "-", "+", "\t"))
     assert (first["points"], total["item"], total["max_points"]) == ("0", "total", "2")

@@ -44,6 +44,14 @@ def test_a_test_that_runs_to_its_end_is_correct(kernel):
     assert ruling(kernel, "def f(x): return x + 1", "assert f(1) == 2") == (Outcome.CORRECT, "")
 
 
+def test_a_misconception_is_told_and_kept_by_its_id(kernel):
+    test = "from course_lib.check import diagnose\ndiagnose(x, right=2.0, wrong={'M6: Bits.': 4.0})"
+    kernel.run("x = 4")
+    found = judge(test, kernel)
+    assert (found.outcome, found.misconception) == (Outcome.WRONG, "M6")
+    assert "you have 4. Bits. (misconception M6; read on: Primer, " in found.message
+
+
 def test_names_that_the_test_binds_are_its_own_and_all_others_the_students(kernel):
     answer = "log = 'mine'\nx = 8\ndef isclose(*a): return True"
     test = "from math import log, isclose\nassert isclose(log(x), 3 * log(2))"

@@ -301,6 +301,7 @@ def check_plain(value):
     "tree",
     [
         {"tensor": ["float32", [10**30, 0], 0, 0]},
+        {"tensor": ["float32", [2**40, 0], 0, 0]},  # empty, but a list of it is long
         {"array": ["float32", [0, 2**62], 0, 0]},
         {"array": ["float32", [2**32, 2**32], 0, 0]},  # 2**64 wraps to 0
         {"array": ["float32", [1] * 40, 0, 4]},

@@ -179,7 +179,7 @@ ROWS = [
         choices="import os\nkept = []\ntry:\n    while True:\n"
         "        kept.append(open('x', 'wb'))\n"
         "        os.remove('x')\nexcept OSError:\n"
-        "    choices = 8 if len(kept) < 128 else len(kept)",
+        "    choices = 8 if len(kept) < 128 else len(kept)\n    kept.clear()",
     ),
     Row("D08 one huge line", choices="print('y' * 100_000_000)" + HUGE),
     Row("D08b many lines", choices="for n in range(10**6):\n    print(n)" + HUGE),
