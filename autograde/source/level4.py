@@ -145,7 +145,8 @@ diagnose(masked, right=24, public="L4.1 masked", wrong={
 diagnose(randomised, right=3, public="L4.1 randomised", wrong={
     OF_THE_TEXT: 20,
     COIN: 0.6,
-    "M11: You took a tenth of what is not masked in the whole text. It is a tenth of the chosen ones.": 17.6,
+    "M11: You took a tenth of what is not masked in the whole text. It is a tenth of the chosen ones.":
+        17.6,
     "That is random and kept together. They are two halves of it.": 6,
 })
 diagnose(kept, right=3, public="L4.1 kept", wrong={
@@ -191,33 +192,41 @@ predicted_texts = (
 )
 
 # %% locked="L4_1_experiment"
-def chosen_in_texts():
-    generator = torch.Generator().manual_seed(0)
-    return (torch.rand(1_000, 200, generator=generator) < 0.15).sum(1)
-
-
 def binomial(n, k, p):
     return math.comb(n, k) * p**k * (1 - p) ** (n - k)
 
 
-counts = chosen_in_texts()
+generator = torch.Generator().manual_seed(0)
+counts = (torch.rand(1_000, 200, generator=generator) < 0.15).sum(1)
 exactly_30 = predict("L4.1", predicted_texts, lambda: int((counts == 30).sum()))
-by_splits = math.factorial(30) / (math.factorial(24) * math.factorial(3) ** 2) * 0.8**24 * 0.1**6
-print(f"Exactly 30 of 200 are chosen with probability {binomial(200, 30, 0.15):.1%}, and exactly 30 split")
-print(f"into exactly 24, 3 and 3 with probability {by_splits:.1%}. The numbers of the accounting above")
-print("are right on average, and almost never right for one text.")
+ways = math.factorial(30) // (math.factorial(24) * math.factorial(3) ** 2)
+print(f"\nExactly 30 of 200 are chosen with probability {binomial(200, 30, 0.15):.1%},")
+print(f"and 30 split into 24, 3 and 3 with probability {ways * 0.8**24 * 0.1**6:.1%}.")
+print("Your accounting is right on average, and for hardly any single text.")
+
 figure, axes = new_figure(6, 2.6)
-axes.bar(range(13, 50), torch.bincount(counts, minlength=50)[13:50].tolist(), color="#56B4E9")
-axes.plot(range(13, 50), [1_000 * binomial(200, k, 0.15) for k in range(13, 50)], "o", color="#D55E00", ms=3)
+shown = range(13, 50)
+heights = torch.bincount(counts, minlength=50)[13:50].tolist()
+axes.bar(shown, heights, color="#56B4E9", label="these texts")
+expected = [1_000 * binomial(200, k, 0.15) for k in shown]
+axes.plot(shown, expected, "o", color="#D55E00", markersize=3, label="theory")
 axes.set(xlabel="tokens chosen of 200", ylabel="texts of 1,000")
-Picture(figure, f"Number of chosen tokens in 1,000 texts: from {int(counts.min())} to {int(counts.max())}, "
-        f"highest near 30, where there are {exactly_30}; dots show the binomial distribution.")
+axes.legend(frameon=False)
+Picture(
+    figure,
+    "How many tokens are chosen in 1,000 texts: "
+    f"from {int(counts.min())} to {int(counts.max())}, most often about 30. "
+    f"Exactly 30 in {exactly_30} texts. Dots show the binomial distribution.",
+)
 
 # %% test="L4_1_prediction" points=1
 from course_lib.check import demand
 from course_lib.plain import kind
 
-demand(kind(predicted_texts) == "a number", "L4.1 prediction: write a number, any number, first.")
+demand(
+    kind(predicted_texts) == "a number",
+    "L4.1 prediction: write a number, any number, first.",
+)
 print("✓ L4.1 prediction: noted")
 
 # %% [markdown]
@@ -305,46 +314,72 @@ from course_lib.check import NotAttempted, demand, observe
 from course_lib.plain import is_placeholder
 
 generator = torch.Generator().manual_seed(SystemRandom().getrandbits(40))
-special_mask = torch.rand(40, 25, generator=generator) < 0.2  # some of them on ordinary ids
 ids = torch.randint(5, 21, (40, 25), generator=generator)
+special_mask = torch.rand(40, 25, generator=generator) < 0.2  # words among them
 ids[:, 0], special_mask[:, 0] = 2, True
 seen = observe(bert_corrupt, ids, special_mask, generator)
 pair = seen.result
 if is_placeholder(pair):
-    raise NotAttempted("bert_corrupt returned nothing. Still to be written, or a `return` forgotten?")
-demand(isinstance(pair, tuple | list) and len(pair) == 2, "Return two tensors: inputs and labels.")
+    raise NotAttempted("bert_corrupt gave nothing. Not written yet, or no `return`?")
+demand(
+    isinstance(pair, tuple | list) and len(pair) == 2,
+    "Return two tensors: the inputs and the labels.",
+)
 inputs, labels = (torch.as_tensor(part) for part in pair)
-demand(inputs.shape == ids.shape == labels.shape, "Inputs and labels must have the shape of the ids.")
-demand(torch.equal(seen.args[0], ids) and torch.equal(seen.args[1], special_mask),
-       "You changed an argument: whoever called you still needs it. Work on a copy, or use torch.where.")
+demand(
+    inputs.shape == ids.shape == labels.shape,
+    "Inputs and labels must have the shape of the ids.",
+)
+demand(
+    torch.equal(seen.args[0], ids) and torch.equal(seen.args[1], special_mask),
+    "You changed an argument, and whoever called you still needs it. Work on a copy, "
+    "or use torch.where.",
+)
 scored = labels != -100
-demand(scored.any(), "No position has a label. At the chosen ones it is the original token.")
-demand(not torch.equal(labels, ids),
-       "M1: Every position has a label. Only the chosen ones are scored; elsewhere the label is -100.")
-demand(not scored.all(), "M9: Where nothing is asked the label must be -100: any other number is taken "
-       "for a token id or an error.")
-demand(not (scored & special_mask).any(),
-       "M13: You chose a token where special_mask is True. The mask says so, not the id.")
-demand(torch.equal(labels[scored], ids[scored]),
-       "At some chosen positions the label is not the original token. Is it what stands in the inputs?")
-demand(torch.equal(inputs[~scored], ids[~scored]),
-       "You changed tokens that were not chosen. Everything that is corrupted must also be scored.")
+demand(
+    scored.any(),
+    "No position has a label. At the chosen ones the label is the original token.",
+)
+demand(
+    not torch.equal(labels, ids),
+    "M1: Every position has a label. Only the chosen ones are scored; elsewhere the "
+    "label is -100.",
+)
+demand(
+    not scored.all(),
+    "M9: Where nothing is asked the label must be -100. Any other number is taken for "
+    "a token id, or is an error.",
+)
+demand(
+    not (scored & special_mask).any(),
+    "M13: You chose a token where special_mask is True. The mask says so, not the id.",
+)
+demand(
+    torch.equal(labels[scored].long(), ids[scored]),
+    "At some chosen positions the label is not the original token. Is it what stands in "
+    "the inputs?",
+)
+demand(
+    torch.equal(inputs[~scored].long(), ids[~scored]),
+    "You changed tokens that were not chosen. Everything that is corrupted must also be "
+    "scored.",
+)
 print("✓ L4.1 bert_corrupt: inputs and labels are consistent")
 
 # %% [markdown]
 # The second: are the shares right, and is every draw its own?
 
 # %% test="L4_1_corrupt__law" points=2
-from random import SystemRandom
-
 import torch
 
 from course_lib.check import NotAttempted, demand
 from course_lib.plain import is_placeholder
 
-generator = torch.Generator().manual_seed(SystemRandom().getrandbits(40))
 ### BEGIN HIDDEN TESTS
 from math import sqrt
+from random import SystemRandom
+
+generator = torch.Generator().manual_seed(SystemRandom().getrandbits(40))
 
 B, T, W = 22_000, 64, 16
 ids = torch.randint(5, 5 + W, (B, T), generator=generator)
@@ -354,8 +389,11 @@ ids[special_mask] = 0
 ids[:, 0] = 2
 pair = bert_corrupt(ids, special_mask, generator)
 if is_placeholder(pair):
-    raise NotAttempted("bert_corrupt returned nothing. Still to be written, or a `return` forgotten?")
-demand(isinstance(pair, tuple | list) and len(pair) == 2, "Return two tensors: inputs and labels.")
+    raise NotAttempted("bert_corrupt gave nothing. Not written yet, or no `return`?")
+demand(
+    isinstance(pair, tuple | list) and len(pair) == 2,
+    "Return two tensors: the inputs and the labels.",
+)
 inputs, labels = (torch.as_tensor(part) for part in pair)
 scored, ordinary = labels != -100, ~special_mask
 demand(((inputs >= 0) & (inputs < 5 + W)).all(), "Some inputs are no ids of the vocabulary.")
@@ -432,21 +470,29 @@ demand(abs(equal.mean() - 1 / W) < 6 * sqrt(1 / W / len(equal)),
 demand(((words - words.mean()).square() / words.mean()).sum() < 70,
        "The random words are not drawn evenly from the ordinary ones.")
 ### END HIDDEN TESTS
+generator = torch.Generator().manual_seed(0)
 ids = torch.randint(5, 21, (2_000, 50), generator=generator)
 pair = bert_corrupt(ids, torch.zeros(ids.shape, dtype=torch.bool), generator)
 if is_placeholder(pair):
-    raise NotAttempted("bert_corrupt returned nothing. Still to be written, or a `return` forgotten?")
-demand(isinstance(pair, tuple | list) and len(pair) == 2, "Return two tensors: inputs and labels.")
+    raise NotAttempted("bert_corrupt gave nothing. Not written yet, or no `return`?")
+demand(
+    isinstance(pair, tuple | list) and len(pair) == 2,
+    "Return two tensors: the inputs and the labels.",
+)
 inputs, labels = (torch.as_tensor(part) for part in pair)
 scored = labels != -100
+share = scored.float().mean().item()
 to_mask = (inputs == 1)[scored].float().mean().item()
 to_word = ((inputs != 1) & (inputs != ids))[scored].float().mean().item()
-print(f"You chose {scored.float().mean():.1%} of 100,000 tokens. Of these, {to_mask:.1%} became [MASK],")
-print(f"{to_word:.1%} became another word, and {1 - to_mask - to_word:.1%} look the same.")
-demand(abs(scored.float().mean() - 0.15) < 0.01, "It should be 15% of the tokens that are chosen.")
-demand(abs(to_mask - 0.8) < 0.02, "It should be 80% of the chosen tokens that become [MASK].")
-demand(abs(to_word - 0.095) < 0.015,
-       "M11: It should be 10% of the chosen tokens that become a random word, half of what the 80% leave.")
+print(f"You chose {share:.1%} of 100,000 tokens. Of these {to_mask:.1%} became [MASK],")
+print(f"{to_word:.1%} another word, and {1 - to_mask - to_word:.1%} look the same.")
+demand(abs(share - 0.15) < 0.01, "15% of the tokens should be chosen.")
+demand(abs(to_mask - 0.8) < 0.02, "80% of the chosen tokens should become [MASK].")
+demand(
+    0.08 < to_word < 0.11,
+    "M11: 10% of the chosen tokens should become a random word. That is half of what the "
+    "80% leave over, not a tenth of it.",
+)
 print("✓ L4.1 bert_corrupt: the shares are right, as far as this sample can tell")
 
 # %% [markdown]
@@ -461,27 +507,41 @@ from course_lib.check import NotAttempted, demand, each, observe
 from course_lib.plain import is_placeholder
 
 seed = SystemRandom().getrandbits(40)
-first, again, other = (torch.Generator().manual_seed(s) for s in (seed, seed, seed + 1))
-ids = torch.randint(5, 21, (30, 20), generator=torch.Generator().manual_seed(seed))
-nothing_special = torch.zeros(30, 20, dtype=torch.bool)
-seen = observe(bert_corrupt, ids, nothing_special, torch.Generator().manual_seed(seed))
+first, again, other, spare = (
+    torch.Generator().manual_seed(s) for s in (seed, seed, seed + 1, seed)
+)
+ids = torch.randint(5, 21, (30, 20), generator=spare)
+no_special = torch.zeros(30, 20, dtype=torch.bool)
+seen = observe(bert_corrupt, ids, no_special, spare)
 pair = seen.result
 if is_placeholder(pair):
-    raise NotAttempted("bert_corrupt returned nothing. Still to be written, or a `return` forgotten?")
-demand(isinstance(pair, tuple | list) and len(pair) == 2, "Return two tensors: inputs and labels.")
-demand(not seen.moved_random,
-       "You drew from (or seeded) the global random state, so another draw elsewhere would change the "
-       "corruption. Give `generator=generator` to each function that draws.")
-one, two, three, four = (
-    torch.as_tensor(pair[0])
-    for pair in each(bert_corrupt, [(ids, nothing_special, g) for g in (first, again, other, first)])
+    raise NotAttempted("bert_corrupt gave nothing. Not written yet, or no `return`?")
+demand(
+    isinstance(pair, tuple | list) and len(pair) == 2,
+    "Return two tensors: the inputs and the labels.",
 )
-demand(torch.equal(one, two), "Two generators in the same state gave two corruptions. Is there a source "
-       "of chance that is not the generator?")
-demand(not torch.equal(one, three), "Two generators with different seeds gave the same corruption. "
-       "Draw from the generator that you are given, and do not seed it.")
-demand(not torch.equal(one, four), "Called twice with the same generator you gave the same corruption "
-       "twice: every epoch would look alike. Draw from the generator itself, not from a fresh copy.")
+demand(
+    not seen.moved_random,
+    "You drew from (or seeded) the global random state, so any draw elsewhere would change "
+    "the corruption. Give `generator=generator` to each function that draws.",
+)
+calls = [(ids, no_special, g) for g in (first, again, other, first)]
+one, two, three, four = (torch.as_tensor(pair[0]) for pair in each(bert_corrupt, calls))
+demand(
+    torch.equal(one, two),
+    "Two generators in the same state gave two corruptions. Is there a source of chance "
+    "that is not the generator?",
+)
+demand(
+    not torch.equal(one, three),
+    "Two generators with different seeds gave the same corruption. Draw from the generator "
+    "that you are given, and do not seed it.",
+)
+demand(
+    not torch.equal(one, four),
+    "Called twice with the same generator, you gave the same corruption twice: every epoch "
+    "would look alike. Draw from the generator itself, not from a fresh copy.",
+)
 print("✓ L4.1 bert_corrupt: all chance comes from the generator")
 
 # %% [markdown]
@@ -496,25 +556,39 @@ from course_lib.check import NotAttempted, demand
 from course_lib.plain import is_placeholder
 
 generator = torch.Generator().manual_seed(SystemRandom().getrandbits(40))
-B = 20_000
-ids = torch.randint(5, 21, (B, 6), generator=generator)
-special_mask = torch.ones(B, 6, dtype=torch.bool)
+ids = torch.randint(5, 21, (20_000, 6), generator=generator)
+special_mask = torch.ones(ids.shape, dtype=torch.bool)
 special_mask[1:, [1, 4]] = False  # two ordinary tokens a row, none in the first
 ids[special_mask] = 0
 pair = bert_corrupt(ids, special_mask, generator)
 if is_placeholder(pair):
-    raise NotAttempted("bert_corrupt returned nothing. Still to be written, or a `return` forgotten?")
-demand(isinstance(pair, tuple | list) and len(pair) == 2, "Return two tensors: inputs and labels.")
+    raise NotAttempted("bert_corrupt gave nothing. Not written yet, or no `return`?")
+demand(
+    isinstance(pair, tuple | list) and len(pair) == 2,
+    "Return two tensors: the inputs and the labels.",
+)
 scored = torch.as_tensor(pair[1]) != -100
-demand(not scored[special_mask].any(),
-       "M13: You chose a special token in a short row. A row that has only those stays without a choice.")
-demand(scored[1:].any(1).all(), "M14: In some short rows nothing was chosen, so they have no loss. Where "
-       "the draws choose nothing, one ordinary token must be chosen all the same.")
+demand(
+    not scored[special_mask].any(),
+    "M13: You chose a special token in a short row. A row that has only those stays "
+    "without a choice.",
+)
+demand(
+    scored[1:].any(1).all(),
+    "M14: In some short rows nothing was chosen, so they have no loss. Where the draws "
+    "choose nothing, one ordinary token must be chosen all the same.",
+)
 left, right = scored[1:, 1].double().mean(), scored[1:, 4].double().mean()
-demand(abs(left - right) < 0.04, "In short rows one place is chosen more often than the other. Where the "
-       "draws choose nothing, every ordinary token must have an equal chance.")
-demand((scored.sum(1) == 2).double().mean() < 0.11, "Both tokens of a row are chosen too often. The "
-       "extra choice is only for rows in which the draws chose nothing.")
+demand(
+    abs(left - right) < 0.04,
+    "In short rows one place is chosen more often than the other. Where the draws choose "
+    "nothing, every ordinary token must have an equal chance.",
+)
+demand(
+    (scored.sum(1) == 2).double().mean() < 0.11,
+    "Both tokens of a row are chosen too often. The extra choice is only for rows in which "
+    "the draws chose nothing.",
+)
 print("✓ L4.1 bert_corrupt: at least one token in every row, and evenly")
 
 # %% [markdown]
@@ -535,7 +609,7 @@ print("✓ L4.1 bert_corrupt: at least one token in every row, and evenly")
 
 # %% answer="L4_2_sight"
 def loss_by_sight(log_probs, ids, inputs):
-    """Mean surprise at the original token where the input shows [MASK], the token, another one."""
+    """Mean surprise at the original where the model saw [MASK], it, or another."""
     ### BEGIN SOLUTION
     surprise = -log_probs.gather(-1, ids.unsqueeze(-1)).squeeze(-1)
     hidden = inputs == MASK_ID
@@ -634,9 +708,14 @@ predicted_nats = (
 )
 
 # %% locked="L4_2_experiment"
-RECIPES = {"100/0/0": (1.0, 0.0, 0.0), "80/0/20": (0.8, 0.0, 0.2), "80/10/10": (0.8, 0.1, 0.1)}
-SIGHTS = ["[MASK]", "in plain sight", "swapped"]
-WORLD = MarkovWorld.random(16, generator=torch.Generator().manual_seed(7), sharpness=3.0)
+RECIPES = {
+    "100/0/0": (1.0, 0.0, 0.0),
+    "80/0/20": (0.8, 0.0, 0.2),
+    "80/10/10": (0.8, 0.1, 0.1),
+}
+# a small language: each word depends strongly on the one before it
+GRAMMAR = torch.Generator().manual_seed(7)
+WORLD = MarkovWorld.random(16, generator=GRAMMAR, sharpness=3.0)
 
 
 def trained(split, steps=80):
@@ -646,8 +725,14 @@ def trained(split, steps=80):
     )
     texts = WORLD.sample(128 * steps, 8, generator=generator) + FIRST_WORD
     batches = (
-        masked_lm(ids, vocab_size=VOCAB_SIZE, mask_id=MASK_ID, special_ids=range(FIRST_WORD),
-                  split=split, generator=generator)
+        masked_lm(
+            ids,
+            vocab_size=VOCAB_SIZE,
+            mask_id=MASK_ID,
+            special_ids=range(FIRST_WORD),
+            split=split,
+            generator=generator,
+        )
         for ids in texts.split(128)
     )
     train(model, batches, steps=steps, lr=1e-2, progress=False)
@@ -660,7 +745,8 @@ def new_text():
     fate = torch.rand(ids.shape, generator=generator)
     step = torch.randint(1, 16, ids.shape, generator=generator)
     swapped = FIRST_WORD + (ids - FIRST_WORD + step) % 16  # always another word
-    return ids, torch.where(fate < 0.05, MASK_ID, torch.where(fate < 0.10, swapped, ids))
+    inputs = torch.where(fate < 0.10, swapped, ids)
+    return ids, inputs.masked_fill(fate < 0.05, MASK_ID)
 
 
 def measure_recipes():
@@ -669,34 +755,42 @@ def measure_recipes():
         model = trained(split)
         with torch.no_grad():
             log_probs = model(inputs).log_softmax(-1)
-        measured[recipe] = [float(nats) for nats in loss_by_sight(log_probs, ids, inputs)]
+        measured[recipe] = list(map(float, loss_by_sight(log_probs, ids, inputs)))
     return round(measured["100/0/0"][1], 2)
 
 
 measured = {}
 nats_in_sight = predict("L4.2", predicted_nats, measure_recipes)
-print(f"\n{'nats for the original':>24}" + "".join(f"{sight:>16}" for sight in SIGHTS))
-for recipe, losses in measured.items():
-    print(f"{recipe:>24}" + "".join(f"{nats:16.2f}" for nats in losses))
+
 figure, axes = new_figure(6, 2.8)
-for k, (sight, colour, hatch) in enumerate(zip(SIGHTS, ["#56B4E9", "#009E73", "#D55E00"], ["", "//", ".."])):
+looks = {
+    "[MASK]": ("#56B4E9", ""),
+    "in plain sight": ("#009E73", "//"),
+    "swapped": ("#D55E00", ".."),
+}
+for k, (sight, (colour, hatch)) in enumerate(looks.items()):
     heights = [losses[k] for losses in measured.values()]
-    places = [place + 0.27 * (k - 1) for place in range(3)]
-    axes.bar_label(axes.bar(places, heights, 0.25, color=colour, hatch=hatch, label=sight), fmt="%.2f")
-axes.set(ylabel="nats for the original", xticks=range(3), xlabel="recipe: [MASK] / random / kept")
-axes.set_xticklabels(RECIPES)
+    places = [recipe + 0.27 * (k - 1) for recipe in range(len(RECIPES))]
+    bars = axes.bar(places, heights, 0.25, color=colour, hatch=hatch, label=sight)
+    axes.bar_label(bars, fmt="%.2f")
+axes.set(xlabel="recipe: [MASK] / random / kept", ylabel="nats for the original")
+axes.set_xticks(range(len(RECIPES)), RECIPES)
 axes.margins(y=0.12)
-axes.legend(title="the input shows", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
-Picture(figure, "Nats for the original token by recipe. " + " ".join(
-    f"{recipe}: " + ", ".join(f"{sight} {nats:.2f}" for sight, nats in zip(SIGHTS, losses)) + "."
-    for recipe, losses in measured.items()
-))
+axes.legend(title="the input shows", frameon=False, bbox_to_anchor=(1, 1))
+alt = "Nats for the original token."
+for recipe, losses in measured.items():
+    alt += f" {recipe}: "
+    alt += ", ".join(f"{sight} {nats:.2f}" for sight, nats in zip(looks, losses)) + "."
+Picture(figure, alt)
 
 # %% test="L4_2_prediction" points=1
 from course_lib.check import demand
 from course_lib.plain import kind
 
-demand(kind(predicted_nats) == "a number", "L4.2 prediction: write a number, any number, first.")
+demand(
+    kind(predicted_nats) == "a number",
+    "L4.2 prediction: write a number, any number, first.",
+)
 print("✓ L4.2 prediction: noted")
 
 # %% [markdown]
@@ -825,16 +919,18 @@ check("L4.2 worry", worry)
 # that means "here something is missing". The targets name each sentinel and say what was there:
 
 # %% locked="L4_3_picture"
-def cells(text, noise=()):
-    special = ("<extra_id_0>", "<extra_id_1>", "[EOS]")
-    return [(token, "special" if token in special else "changed" if token in noise else "kept")
-            for token in text.split()]
+def cells(text, noise="old cat mat"):
+    def look(token):
+        special = token.startswith(("<", "["))
+        return "special" if special else "changed" if token in noise.split() else "kept"
+
+    return [(token, look(token)) for token in text.split()]
 
 
 TokenStrip({
-    "text": cells("the old cat sat on my red mat .", noise=("old", "cat", "mat")),
+    "text": cells("the old cat sat on my red mat ."),
     "inputs": cells("the <extra_id_0> sat on my red <extra_id_1> . [EOS]"),
-    "targets": cells("<extra_id_0> old cat <extra_id_1> mat [EOS]", noise=("old", "cat", "mat")),
+    "targets": cells("<extra_id_0> old cat <extra_id_1> mat [EOS]"),
 })
 
 # %% [markdown]
@@ -915,7 +1011,8 @@ def span_corrupt(ids, noise):
 # %% test="L4_3_corrupt" points=2
 from course_lib.check import check
 
-example = [5, 7, 9, 13, 15, 17, 8, 12, 20], [False, True, True, False, False, True, False, False, True]
+ids, hidden = [5, 7, 9, 13, 15, 17, 8, 12, 20], [0, 1, 1, 0, 0, 1, 0, 0, 1]
+example = ids, [bool(noise) for noise in hidden]
 ### BEGIN HIDDEN TESTS
 from course_lib.check import NotAttempted, demand, diagnose, each
 from course_lib.plain import is_placeholder, kind, plain
@@ -1009,7 +1106,7 @@ for n in range(2, 9):  # every mask that begins with a kept token and has noise
             cases.append((draw.sample(range(5, 60), n), [False, *noise]))
 pairs = plain(each(span_corrupt, cases))
 if is_placeholder(pairs[0]):
-    raise NotAttempted("span_corrupt returned nothing. Still to be written, or a `return` forgotten?")
+    raise NotAttempted("span_corrupt gave nothing. Not written yet, or no `return`?")
 demand(all(kind(pair) == "a list" and list(map(kind, pair)) == ["a list"] * 2 for pair in pairs),
        "Return two lists of ids: the inputs and the targets.")
 pairs = [[list(side) for side in pair] for pair in pairs]
@@ -1050,26 +1147,44 @@ for n in range(1, 9):  # every mask that begins with noise
 ### END HIDDEN TESTS
 pairs = plain(each(span_corrupt, cases))
 if is_placeholder(pairs[0]):
-    raise NotAttempted("span_corrupt returned nothing. Still to be written, or a `return` forgotten?")
-demand(all(kind(pair) == "a list" and list(map(kind, pair)) == ["a list"] * 2 for pair in pairs),
-       "Return two lists of ids: the inputs and the targets.")
-for (ids, noise), (inputs, targets) in zip(cases, pairs):
+    raise NotAttempted("span_corrupt gave nothing. Not written yet, or no `return`?")
+for (ids, noise), pair in zip(cases, pairs):
+    demand(
+        kind(pair) == "a list" and list(map(kind, pair)) == ["a list", "a list"],
+        "Return two lists of ids: the inputs and the targets.",
+    )
+    inputs, targets = map(list, pair)
     n, mask = len(ids), "".join("01"[hidden] for hidden in noise)
-    spans = sum(noise[i] and not (i and noise[i - 1]) for i in range(n))
-    where = f"For the noise mask {mask}"
-    demand(inputs[-1:] == [3] and targets[-1:] == [3], f"{where}, inputs and targets must end in EOS_ID.")
-    demand(spans == 0 or targets[0] == 99,
-           "M15: The targets must begin with the first sentinel, also where the text begins with noise. "
-           f"(Try the noise mask {mask}.)")
-    demand(len(inputs) + len(targets) == n + 2 * spans + 2,
-           f"{where}, the lengths must add up to {n} + 2 · {spans} + 2: each token once, each sentinel "
-           "and EOS twice.")
-    demand([id for id in inputs if id > 60] == [id for id in targets if id > 60],
-           f"M15: Inputs and targets must have the same sentinels. (Try the noise mask {mask}.)")
-    demand([id for id in inputs if id < 60] == [id for id, hidden in zip(ids, noise) if not hidden] + [3],
-           f"{where}, the inputs must hold the kept tokens in order.")
-    demand([id for id in targets if id < 60] == [id for id, hidden in zip(ids, noise) if hidden] + [3],
-           f"{where}, the targets must hold the noise in order.")
+    spans = mask.replace("0", " ").split()
+    where = f"(Try the noise mask {mask}.)"
+    demand(
+        inputs[-1:] == [3] and targets[-1:] == [3],
+        f"Inputs and targets must end in EOS_ID. {where}",
+    )
+    demand(
+        not spans or targets[0] == 99,
+        "M15: The targets must begin with the first sentinel, also where the text begins "
+        f"with noise. {where}",
+    )
+    demand(
+        len(inputs) + len(targets) == n + 2 * len(spans) + 2,
+        f"The lengths must add up to {n} + 2 · {len(spans)} + 2: each token once, each "
+        f"sentinel and EOS twice. {where}",
+    )
+    demand(
+        [id for id in inputs if id > 60] == [id for id in targets if id > 60],
+        f"M15: Inputs and targets must have the same sentinels. {where}",
+    )
+    stays = [id for id, hidden in zip(ids, noise) if not hidden]
+    demand(
+        [id for id in inputs if id < 60] == [*stays, 3],
+        f"The inputs must hold the kept tokens in order. {where}",
+    )
+    gone = [id for id, hidden in zip(ids, noise) if hidden]
+    demand(
+        [id for id in targets if id < 60] == [*gone, 3],
+        f"The targets must hold the noise in order. {where}",
+    )
 print("✓ L4.3 span_corrupt: right at the edges")
 
 # %% [markdown]
@@ -1119,9 +1234,9 @@ check("L4.3 target length", target_length)
 
 # %% locked="L4_3_backwards"
 longest, target = span_lengths(512)
-print(f"T5 plans backwards. So that corrupted inputs fill exactly 512 places, it cuts its texts into pieces")
-print(f"of {longest} tokens, and the targets then have {target}. A decoder writes {target} tokens instead of {longest}: that is")
-print("why span corruption is cheap to train.")
+print("T5 plans backwards. For inputs that fill exactly 512 places it cuts its texts into")
+print(f"pieces of {longest} tokens, whose targets then have {target}. The decoder writes {target}")
+print(f"tokens, not {longest}: that makes span corruption cheap to train.")
 
 # %% [markdown]
 # ### An experiment: two cities
@@ -1162,21 +1277,25 @@ fillings = {}
 def compare_fillings():
     fillings["masked LM"] = fill(1_000, one_after_the_other=False)
     fillings["span decoder"] = fill(1_000, one_after_the_other=True)
-    real = fillings["masked LM"]["New York"] + fillings["masked LM"]["Los Angeles"]
-    return real / 10
+    names = fillings["masked LM"]
+    return (names["New York"] + names["Los Angeles"]) / 10
 
 
 percent_real = predict("L4.3", predicted_percent, compare_fillings)
 for model, names in fillings.items():
-    print(f"{model:>12}: " + ", ".join(f"{name} {count}" for name, count in names.items()))
-print("Each of the masked LM's two distributions is right, and yet", end=" ")
-print(f"{100 - percent_real:.1f}% of what it says does not exist.")
+    listed = ", ".join(f"{name} {count}" for name, count in names.items())
+    print(f"{model:>12}: {listed}")
+print("Each of the masked LM's two distributions is right, and yet")
+print(f"{100 - percent_real:.1f}% of the names that it says do not exist.")
 
 # %% test="L4_3_prediction" points=1
 from course_lib.check import demand
 from course_lib.plain import kind
 
-demand(kind(predicted_percent) == "a number", "L4.3 prediction: write a number, any number, first.")
+demand(
+    kind(predicted_percent) == "a number",
+    "L4.3 prediction: write a number, any number, first.",
+)
 print("✓ L4.3 prediction: noted")
 
 # %% [markdown]
@@ -1245,7 +1364,7 @@ def lures(joint):
 
 def refuse_nan(losses):
     if is_placeholder(losses):
-        raise NotAttempted("gap_losses returned nothing. Still to be written, or a `return` forgotten?")
+        raise NotAttempted("gap_losses gave nothing. Not written yet, or no `return`?")
     values = plain(losses)
     numbers = values if kind(values) == "a list" else [values]
     demand(not any(kind(x) == "a number" and isnan(x) for x in numbers),
@@ -1320,9 +1439,9 @@ check("L4.3 three masks", three_masks)
 # costs 0 nats once the first word can be read. A sentinel for the whole phrase takes that crutch away. The
 # model has to find from the wider context which phrase fits, even how long it is, and to write its
 # words so that they agree with each other, each given the ones before. That is more to predict: ln 2 =
-# 0.69 nats for the gap instead of 0, and never less, since the span contains the single word and shows less.
-# Separate masks for all words would not ask for that agreement: they cost 2 ln 2, and say New Angeles half
-# of the time.
+# 0.69 nats for the gap instead of 0, and never less, since the span contains the single word and shows
+# less. Separate masks for all words would not ask for that agreement: they cost 2 ln 2, and half of
+# the names they say do not exist.
 # ### END SOLUTION
 # ### BEGIN MARK SCHEME
 # One point for two of these three, none for one:
