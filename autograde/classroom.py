@@ -51,6 +51,7 @@ def grade_class(
     jobs: int,
     limits: Limits,
     confine: bool = True,
+    gpu: bool = False,
 ) -> Iterator[Verdict]:
     """The verdict on every student, as they come, from `jobs` processes; each is kept in a file.
 
@@ -66,7 +67,7 @@ def grade_class(
     running: dict[Future[Verdict], tuple[ProcessPoolExecutor, str]] = {}
     with scratch_folder() as scratch:
         # pools of one: when a process dies, it is known over whose submission
-        arguments = (course, assignment, limits, confine, scratch)
+        arguments = (course, assignment, limits, scratch, confine, gpu)
         idle = [_pool(arguments) for _ in range(min(jobs, len(waiting)))]
         try:
             while waiting or running:
@@ -184,12 +185,17 @@ _worker: _Worker
 
 
 def _start(
-    course: Course, assignment: Assignment, limits: Limits, confine: bool, scratch: Path
+    course: Course,
+    assignment: Assignment,
+    limits: Limits,
+    scratch: Path,
+    confine: bool,
+    gpu: bool,
 ) -> None:
     global _worker
     nursery: Nursery | CannotStart
     try:
-        nursery = Nursery(scratch, confine=confine)
+        nursery = Nursery(scratch, confine=confine, gpu=gpu)
     except CannotStart as error:  # a worker's initializer must not fail: the reason would be lost
         nursery = error
     _worker = _Worker(course, assignment, limits, nursery)

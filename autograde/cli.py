@@ -100,6 +100,12 @@ def grade(
         bool,
         typer.Option("--unsafe-no-sandbox", help="Run student code as yourself, unconfined."),
     ] = False,
+    gpu: Annotated[
+        bool,
+        typer.Option(
+            "--gpu", help="Let student code reach NVIDIA GPUs; their driver is then trusted."
+        ),
+    ] = False,
     course: CourseOption = None,
 ) -> None:
     """Grade every submission of a level in classroom/submitted/.
@@ -122,7 +128,13 @@ def grade(
         with _progress() as progress:
             task = progress.add_task(f"grading {level}", total=len(students), speed="")
             for verdict in grade_class(
-                found, assignment, students, jobs=jobs, limits=limits, confine=not unsafe
+                found,
+                assignment,
+                students,
+                jobs=jobs,
+                limits=limits,
+                confine=not unsafe,
+                gpu=gpu,
             ):
                 verdicts.append(verdict)
                 speed = len(verdicts) / (progress.tasks[task].elapsed or 1)
