@@ -37,7 +37,7 @@ from course_lib.show import loss_per_position, perplexity_curve, perplexity_slid
 from course_lib.strip import TokenStrip
 from course_lib.text import sample_windows, stdlib_prose, train_characters
 
-torch.set_num_threads(1)  # models as small as ours lose more time than they gain by sharing
+torch.set_num_threads(1)  # models this small are slower on several
 
 # %% [markdown]
 # First five cards from what came before: answer each in your head, then turn it over. The primer has it
@@ -211,7 +211,7 @@ print("The curve bends upward: the further right, the more perplexity a step in 
 print("adds. As a factor, it is the same step everywhere. The dots are losses of the")
 print("course.")
 curve = perplexity_curve()
-Live(perplexity_slider, Page(curve._repr_html_(), curve.alt))  # a slider where one can live
+Live(perplexity_slider, Page(curve._repr_html_(), curve.alt))  # a slider, if it can
 
 # %% test="L3_1_prediction" points=1
 from course_lib.check import demand
@@ -389,7 +389,7 @@ for name, result in (("C, characters", by_character), ("D, pairs", by_pair)):
     print(f"{name:15} {result.tokens:7,} {result.nats:14.2f}",
           f"{result.perplexity:12.1f} {result.bits_per_byte:15.3f}")
 print("The whole text costs the same nats; D spreads them over half as many tokens.")
-print("Twice the nats a token is the perplexity squared, though the two models are one.")
+print("Twice the nats a token is the perplexity squared, though both are one model.")
 
 # %% test="L3_2_prediction" points=1
 from course_lib.check import demand
@@ -809,21 +809,25 @@ for T, mask in zip(sizes, each(causal_mask, [(T,) for T in sizes])):
 check("L3.3 causal_mask", causal_mask, 4)
 
 # %% [markdown]
-# With your two functions, the third prediction can be tried: the last line of the figure is the model
-# that was trained without a mask, under *your* causal mask.
+# Now for the figure, and with it the third prediction. The last of its lines is the model that was
+# trained without a mask, under the causal mask.
 
 # %% locked="L3_3_figure"
-def mask_put_back():
-    settings = {
-        "with mask": (models["with mask"], held_out.attention),
-        "no mask": (models["no mask"], None),
-        "mask put back": (models["no mask"], causal_mask(WINDOW)),
-    }
+def curve_of(name, attention):
     with torch.no_grad():
-        for name, (model, mask) in settings.items():
-            curves[name] = torch.as_tensor(
-                position_losses(model(held_out.inputs, mask), held_out.labels)
-            )
+        logits = models[name](held_out.inputs, attention)
+    nats = []
+    for at_t, labels_t in zip(logits.unbind(1), held_out.labels.unbind(1)):
+        position = Perplexity()
+        position.update(at_t, labels_t)
+        nats.append(position.nats)
+    return torch.tensor(nats)
+
+
+def mask_put_back():
+    curves["with mask"] = curve_of("with mask", held_out.attention)
+    curves["no mask"] = curve_of("no mask", None)
+    curves["mask put back"] = curve_of("no mask", held_out.attention)
     return round(curves["mask put back"].mean().item(), 2)
 
 
@@ -832,9 +836,12 @@ predict("L3.3 mask put back", predicted_loss_put_back, mask_put_back)
 loss_per_position(curves, uniform=math.log(vocab_size))
 
 # %% [markdown]
-# `curves` holds the three lines of the figure, 24 numbers each: `curves["with mask"]`,
-# `curves["no mask"]`, `curves["mask put back"]`. Read four things off them, as numbers or as expressions.
-# (What the last one means, `vocab_size` tells you.)
+# You can draw the same lines with what you wrote: for the last one,
+# `position_losses(models["no mask"](held_out.inputs, causal_mask(24)), held_out.labels)` in a new cell.
+#
+# `curves` holds the three lines, 24 numbers each: `curves["with mask"]`, `curves["no mask"]`,
+# `curves["mask put back"]`. Read four things off them, as numbers or as expressions. Then compare the
+# last one with `vocab_size`.
 
 # %% answer="L3_3_report"
 mean_with_mask = (  # nats
@@ -893,11 +900,11 @@ print("✓ L3.3 report: right")
 # Without a mask, all positions but one cost almost nothing. Train longer, and they cost less still; the
 # last one does not follow. Why? Answer with a letter.
 #
-# - **a** The last character of a window is harder to guess than the others.
-# - **b** Fewer gradients reach the last position, so it learns more slowly and would catch up.
-# - **c** The softmax of the last position has the most terms, so its attention is spread thin.
-# - **d** The label of the last position is the only one that is not in the input, so that position
-#   alone must really predict. However long one trains, the mean loss stays near its loss divided by T.
+# - **a** The last character of a window is harder to guess than the others, whatever the model.
+# - **b** Fewer gradients reach the last position, so it learns more slowly and would catch up in time.
+# - **c** The softmax of the last position has the most terms, so its attention is spread too thin.
+# - **d** The label of the last position is the only one that the input does not hold: there the model
+#   must predict, and the mean loss stays above that position's loss divided by $T$.
 
 # %% answer="L3_3_residue"
 residue = (
@@ -1015,8 +1022,9 @@ OUTVOTED = (
     "finite number such as -1e4 only asks; -inf forbids."
 )
 UNDERFLOW = (
-    "There is a NaN: with large scores a softmax over all positions leaves nothing for the allowed ones, "
-    "and dividing by their sum is 0/0. Block the scores first, then take the softmax."
+    "There is a NaN. Either a row was left with nothing to read, or, with scores as large as these, a "
+    "softmax over all positions left 0 for the allowed ones, and dividing by their sum is 0/0. Block "
+    "the scores first, then take the softmax."
 )
 T = draw.randint(4, 7)
 generator = torch.Generator().manual_seed(draw.getrandbits(60))

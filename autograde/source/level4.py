@@ -398,27 +398,31 @@ inputs, labels = (torch.as_tensor(part) for part in pair)
 scored, ordinary = labels != -100, ~special_mask
 demand(((inputs >= 0) & (inputs < 5 + W)).all(), "Some inputs are no ids of the vocabulary.")
 
-# how many are chosen: in all, in each row, in each column
+# how many are chosen: in each column, in each row, in all
 share = (scored.sum() / ordinary.sum()).item()
+demand(0 < share < 1, f"You chose {share:.0%} of the ordinary tokens. It should be 15%.")
+
+
+def deviations(along):
+    """Of the numbers chosen, in standard deviations of independent choices, squared."""
+    count, n = scored.sum(along), ordinary.sum(along)
+    return (count - share * n).square() / (share * (1 - share) * n.clamp(min=1))
+
+
+demand(deviations(0).max() < 64, "The same columns are chosen in all rows. Give every row draws of its "
+       "own: a tensor of the shape of ids.")
+spread = deviations(1).mean().item()
+demand(spread < 2, "Tokens of one row are chosen together, as if one draw decided for the row. Give "
+       "every token a draw of its own: a tensor of the shape of ids.")
 near = 5 * sqrt(0.1275 / ordinary.sum().item())
-only_changed = 0.15 * (0.9 - 0.1 / W)
-demand(abs(share - only_changed) > near and abs(share - 0.135) > near,
+demand(abs(share - 0.15 * (0.9 - 0.1 / W)) > near and abs(share - 0.135) > near,
        "Only tokens that look different have a label. Those that were chosen and kept are scored too: "
        "how else would the model learn to doubt what it sees?")
 demand(abs(share - 0.12) > near,
        "Only tokens that became [MASK] have a label. All that were chosen are scored.")
-n_rows = ordinary.sum(1)
-row_z = (scored.sum(1) - 0.15 * n_rows) / (0.1275 * n_rows).sqrt()
-spread = row_z.square().mean().item()
-demand(spread < 2, "Tokens of one row are chosen together, as if one draw decided for the row. Give "
-       "every token a draw of its own: a tensor of the shape of ids.")
 demand(spread > 0.9 or abs(share - 0.15) > 0.01,
-       "Every row has (nearly) the same number of chosen tokens. Here each token is chosen independently, "
-       "so the number must vary as you computed above.")
-column_z = (scored & ordinary).sum(0) - 0.15 * ordinary.sum(0)
-column_z = column_z / (0.1275 * ordinary.sum(0).clamp(min=1)).sqrt()
-demand(column_z.abs().max() < 8, "The same columns are chosen in all rows. Give every row draws of its "
-       "own: a tensor of the shape of ids.")
+       "Every row has (nearly) the same number of chosen tokens. Here each is chosen independently, so "
+       "the number must vary as you computed above.")
 demand(abs(share - 0.15) < near, f"You chose {share:.1%} of the ordinary tokens. It should be 15%.")
 demand(abs(spread - 1) < 5 * sqrt(2 / B), "The number of chosen tokens varies too much or too little "
        "from row to row for independent choices.")

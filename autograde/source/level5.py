@@ -10,8 +10,8 @@
 # # Level 5 · Mastery
 #
 # Three claims that are made about pretraining every day: that predicting the next word forces a model to
-# learn facts, that a trained model's perplexity lies between 1 and V, and that masking more makes the
-# task better. Each is partly right. Here you find out which part, and write the argument that settles it.
+# learn facts, that no model does worse than one that knows nothing, and that masking more makes the task
+# better. Here you find out what is right about each, and write the argument that settles it.
 #
 # | question | what you do | points |
 # |---|---|---|
