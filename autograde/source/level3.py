@@ -52,11 +52,12 @@ cards("level3")
 # %% [markdown]
 # ## L3.1 What e to the loss means
 #
-# A report says: loss 1.6094. Another says: 2.32 bits. A third gives a perplexity. Write the conversions,
-# so that you can read them all.
+# One report says: loss 1.6094 nats. Another says: 2.5 bits. A third gives a perplexity. Write the
+# conversions, so that you can read them all.
 #
 # - `ppl_from_nats(nats)` and `ppl_from_bits(bits)` return the perplexity of an average loss in that unit;
-# - `nats_from_ppl(ppl)` goes back, to nats.
+# - `nats_from_ppl(ppl)` goes back, to nats;
+# - `ppl_of_report` is the perplexity of the first report, a number.
 #
 # Two corners. A loss can be so large that its perplexity fits no float, though the loss itself is an
 # ordinary number: return `math.inf` then, for a report must not stop half-way. And nothing has a
@@ -400,8 +401,8 @@ demand(kind(predicted_ppl_pairs) == "a number",
 print("✓ L3.2 prediction: noted")
 
 # %% [markdown]
-# The last column did not move. Write it: the bits that a model spends on a text, for each byte of that
-# text. `token_nats` holds the surprise of every token, in nats; `text` is what the tokens stand for.
+# The last column is the same for both. Write it: `bits_per_byte(token_nats, text)` returns the bits that a
+# model spends on a text, for each byte of that text. `token_nats` holds the surprise of every token, in nats; `text` is what the tokens stand for.
 # Bytes are those of UTF-8, `text.encode()`: an `é` has two and a `🐌` four, however a tokenizer cuts.
 
 # %% answer="L3_2_bpb"
@@ -465,7 +466,8 @@ check("L3.2 bits_per_byte", bits_per_byte, [3.0, 0.5, 4.0], "naïve 🐌")
 # 2. B's tokenizer has a vocabulary ten times as large as A's.
 # 3. A was measured on nursery rhymes, B on contracts.
 # 4. A always had 2,000 tokens before the one it predicts, B had 100.
-# 5. The text has 1,000,000 bytes. A cuts it into 1,000,000 tokens, B into 200,000.
+# 5. The text has 1,000,000 bytes. A cuts it into 1,000,000 tokens, B into 200,000; both predict each
+#    token from the whole text before it.
 
 # %% answer="L3_2_verdicts"
 verdict_1 = (

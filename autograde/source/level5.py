@@ -261,7 +261,7 @@ texts = {
     "the chain": "".join("abcdefghijklmnop"[i] for i in chain_BT.flatten()),
 }
 
-# %% locked="L5_1_experiment"
+# %% locked="L5_1_experiment" tags=["nbval-ignore-output"]
 sizes = {}
 
 
@@ -494,7 +494,7 @@ check("L5.1 fact_bits", fact_bits, 2 * torch.randn(3, 5, 4, generator=check_gene
 # The experiment trains both twins, about a second in all, and asks each about a new round of its own kind.
 # Your number for the control is your prediction. How much will the other twin pay?
 
-# %% locked="L5_1_probe"
+# %% locked="L5_1_probe" tags=["nbval-ignore-output"]
 def reader_of_facts(shuffled, rounds=100):
     """Train on rounds of 32 sentences; return the bits of a capital in a new one."""
     generator = torch.Generator().manual_seed(0)
