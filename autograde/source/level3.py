@@ -402,8 +402,9 @@ print("✓ L3.2 prediction: noted")
 
 # %% [markdown]
 # The last column is the same for both. Write it: `bits_per_byte(token_nats, text)` returns the bits that a
-# model spends on a text, for each byte of that text. `token_nats` holds the surprise of every token, in nats; `text` is what the tokens stand for.
-# Bytes are those of UTF-8, `text.encode()`: an `é` has two and a `🐌` four, however a tokenizer cuts.
+# model spends on a text, for each byte of that text. `token_nats` holds the surprise of every token, in
+# nats; `text` is what the tokens stand for. Bytes are those of UTF-8, `text.encode()`: an `é` has two
+# and a `🐌` four, however a tokenizer cuts.
 
 # %% answer="L3_2_bpb"
 def bits_per_byte(token_nats, text):

@@ -711,7 +711,7 @@ predicted_nats = (
     ### END SOLUTION
 )
 
-# %% locked="L4_2_experiment"
+# %% locked="L4_2_experiment" tags=["nbval-ignore-output"]
 RECIPES = {
     "100/0/0": (1.0, 0.0, 0.0),
     "80/0/20": (0.8, 0.0, 0.2),
