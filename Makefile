@@ -17,8 +17,7 @@ help:  ## this list
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
-grade: .venv/.ready  ## build the course, make a sample class, grade it and print the table
-	$(BIN)/autograde build
+grade: build  ## build the course, make a sample class, grade it and print the table
 	$(BIN)/autograde demo --students $(STUDENTS)
 	$(BIN)/autograde grade $(LEVEL) --timeout 10 || test $$? -eq 1  # 1: somebody needs a person
 
@@ -31,8 +30,11 @@ lint: .venv/.ready  ## ruff and mypy --strict
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-build: .venv/.ready  ## masters -> notebooks/ and solutions/
+build: build/.ready  ## masters -> notebooks/ and solutions/, if anything they depend on has changed
+
+build/.ready: .venv/.ready $(wildcard autograde/*.py autograde/source/*.py course_lib/*.* course_lib/*/*.py)
 	$(BIN)/autograde build
+	@touch $@
 
 lab: .venv/.ready  ## open the course in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=notebooks

@@ -7,6 +7,7 @@ every test passes on the reference and fails on the untouched release.
 import asyncio
 import copy
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -129,7 +130,9 @@ def run_notebooks(course: Course, *notebooks: NotebookNode) -> list[NotebookNode
             )
             for notebook in notebooks
         ]
-        return list(await asyncio.gather(*(client.async_execute() for client in clients)))
+        # `check` reads the digests of the course that is built, wherever course_lib is installed
+        env = os.environ | {"PYTHONPATH": str(course.root)}
+        return list(await asyncio.gather(*(client.async_execute(env=env) for client in clients)))
 
     with tempfile.TemporaryDirectory() as folder:
         return asyncio.run(run_all(folder))

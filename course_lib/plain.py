@@ -46,8 +46,13 @@ class Opaque:
         return f"<{self.type_name}>"
 
 
-_REPR = reprlib.Repr()
-_REPR.maxstring = _REPR.maxother = 60
+class _Short(reprlib.Repr):
+    def repr_float(self, value: float, level: int) -> str:
+        return f"{value:.6g}"
+
+
+_SHORT = _Short()
+_SHORT.maxstring = _SHORT.maxother = 60
 
 
 def plain(value: Any) -> Any:
@@ -112,10 +117,10 @@ def kind(value: Any) -> str:
 def short(value: Any) -> str:
     """A value on one short line.
 
-    >>> short(1.0397207708), short(list(range(100)))
-    ('1.03972', '[0, 1, 2, 3, 4, 5, ...]')
+    >>> short([1.0397207708]), short(list(range(100)))
+    ('[1.03972]', '[0, 1, 2, 3, 4, 5, ...]')
     """
-    return f"{value:.6g}" if type(value) is float else _REPR.repr(value)
+    return _SHORT.repr(value)
 
 
 def digest(name: str, value: Any, shift: int = 0) -> str:

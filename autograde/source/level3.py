@@ -349,7 +349,7 @@ check("L3.2 gap in bits", gap_bits)
 # prose into characters and counts, in a first part of it, which character follows which. Those counts
 # are model C. On a second part that it has not counted, C gets this perplexity.
 
-# %% locked="L3_2_characters"
+# %% locked="L3_2_characters" tags=["nbval-ignore-output"]
 text = stdlib_prose(40_000)
 tokenizer = train_characters([text])
 vocab_size = tokenizer.get_vocab_size()
@@ -377,7 +377,7 @@ predicted_ppl_pairs = (
     ### END SOLUTION
 )
 
-# %% locked="L3_2_experiment"
+# %% locked="L3_2_experiment" tags=["nbval-ignore-output"]
 def pair_by_pair():
     by_pair.add(surprises.sum(), tokens=len(surprises) // 2, n_bytes=len(surprises))
     return round(by_pair.perplexity, 1)
@@ -617,7 +617,7 @@ predicted_loss_put_back = (
     ### END SOLUTION
 )
 
-# %% locked="L3_3_experiment"
+# %% locked="L3_3_experiment" tags=["nbval-ignore-output"]
 WINDOW, STEPS = 24, 300
 
 
@@ -815,7 +815,7 @@ check("L3.3 causal_mask", causal_mask, 4)
 # Now for the figure, and with it the third prediction. The last of its lines is the model that was
 # trained without a mask, under the causal mask.
 
-# %% locked="L3_3_figure"
+# %% locked="L3_3_figure" tags=["nbval-ignore-output"]
 def curve_of(name, attention):
     with torch.no_grad():
         logits = models[name](held_out.inputs, attention)
