@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from nbclient import NotebookClient
+from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 from nbformat import NotebookNode
 from nbgrader.converters import GenerateAssignment
 from nbgrader.utils import determine_grade
@@ -237,6 +238,7 @@ def _texts(value: object) -> Iterator[str]:
 def _tidy(solution: NotebookNode) -> None:
     """Remove what changes from run to run or can't be shown without a kernel."""
     solution.metadata = node(METADATA)  # without the version of this Python
+    CoalesceStreamsPreprocessor().preprocess(solution, {})  # type: ignore[no-untyped-call]
     for cell in solution.cells:
         for output in cell.get("outputs", []):
             output.get("data", {}).pop(WIDGET, None)

@@ -150,7 +150,13 @@ def kept_verdicts(course: Course, level: str) -> list[Verdict]:
 
 def _submission(course: Course, assignment: Assignment, student: str) -> tuple[bytes, list[str]]:
     """The bytes of a student's notebook, found by name or else by what it holds, and notes."""
-    path = course.notebook("submitted", assignment.level, student)
+    try:
+        return _found(course.notebook("submitted", assignment.level, student), assignment)
+    except PermissionError:
+        raise Unreadable("The folder can't be opened; give yourself the right to read it.") from None
+
+
+def _found(path: Path, assignment: Assignment) -> tuple[bytes, list[str]]:
     if path.parent.is_symlink() or path.parent.parent.is_symlink():
         raise Unreadable("The folder is a link to another one; hand in the notebook itself.")
     if os.path.lexists(path):

@@ -93,7 +93,7 @@ class Course:
         students = sorted(
             folder.name
             for folder in self.folder("submitted").iterdir()
-            if self.folder("submitted", folder.name, level).is_dir()
+            if _may_be_folder(self.folder("submitted", folder.name, level))
         )
         if not students:
             raise CourseError(
@@ -101,6 +101,13 @@ class Course:
                 f"STUDENT/{level}. Put submissions there, or make a class with `autograde demo`."
             )
         return students
+
+
+def _may_be_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except PermissionError:  # a folder above it is locked: a row of its own will say so
+        return True
 
 
 def is_storable(student: str) -> bool:

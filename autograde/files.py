@@ -38,6 +38,7 @@ def remove_tree(folder: Path) -> None:
             for entry in list(os.scandir(top)):
                 if entry.is_dir(follow_symlinks=False):
                     aside = folder.with_name(f"{folder.name}.{next(numbers)}")
+                    Path(entry.path).chmod(0o700)  # it may have been made without any rights
                     waiting.append(Path(entry.path).rename(aside))
                 else:
                     Path(entry.path).unlink()

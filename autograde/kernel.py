@@ -5,6 +5,7 @@ that breaks a limit is interrupted, then killed; what is asked of a dead one rai
 """
 
 import contextlib
+import io
 import json
 import math
 import os
@@ -23,6 +24,7 @@ from typing import Any, Literal
 
 import cloudpickle
 import psutil
+import torch
 
 from autograde import host, sandbox, wire
 from autograde.course import CourseError
@@ -222,7 +224,7 @@ class Kernel:
         self, name: str, calls: Sequence[tuple[tuple[Any, ...], dict[str, Any]]], observe: bool
     ) -> list[Any]:
         """The results of calling `name` with each (args, kwargs): plain data or a `Failure`."""
-        self._send({"call": name, "observe": observe}, cloudpickle.dumps(list(calls)))
+        self._send({"call": name, "observe": observe}, _pickled(list(calls)))
         message, blob = self._receive()
         if self._interrupted_at is not None:
             return [INTERRUPTED]
@@ -296,9 +298,11 @@ class Kernel:
             with self.usage.oneshot():
                 times = self.usage.cpu_times()
                 cpu, memory = times.user + times.system, self.usage.memory_info().rss
-                threads = self.usage.num_threads()
+                threads, state = self.usage.num_threads(), self.usage.status()
         except psutil.Error:
             return  # it has just ended; reading the channel says so
+        if state == psutil.STATUS_ZOMBIE:  # if threads outlive the main one, their memory reads 0
+            raise self._gone()
         if self._cpu_before is None:
             self._cpu_before = cpu
         if self.base_memory and memory - self.base_memory > limits.memory:
@@ -360,6 +364,23 @@ class Kernel:
         status = self.nursery.reap(self.pid)
         remove_tree(self.folder)
         return status
+
+
+class _Pickler(cloudpickle.Pickler):
+    """Pickles of a tensor what it shows: a view would bring along all that it is a part of."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is torch.Tensor and obj.layout == torch.strided:
+            if obj.untyped_storage().nbytes() > obj.nbytes:
+                own = obj.detach().clone().requires_grad_(obj.requires_grad)
+                return own.__reduce_ex__(2)
+        return super().reducer_override(obj)
+
+
+def _pickled(calls: list[Any]) -> bytes:
+    file = io.BytesIO()
+    _Pickler(file).dump(calls)
+    return file.getvalue()
 
 
 def _dict(message: Any, key: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import json
 import math
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,9 @@ MAX_BLOB = 32 << 20  # bytes of arrays in a frame
 MAX_ELEMENTS = 4_000_000  # of an array; an empty one must not be long in another direction either
 MAX_DEPTH = 50
 MAX_NODES = 1_000_000
-MAX_KEYS = 10_000  # of a set or dictionary, and of several of them by the root of the sum of
-# squares: filling one whose keys' hashes collide takes time with the square, here about a second
+MAX_KEYS = 10_000  # of a set or dictionary with all their parts, and of several of them by the root
+# of the sum of squares: filling one whose keys' hashes collide compares each part of each key with
+# those of every other, which takes time with the square, here about a second
 MAX_BITS = 4096  # of an integer
 HEADER = struct.Struct("!II")
 NUMPY = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -103,15 +104,13 @@ class _Encoder:
             return [self.tree(item, depth + 1) for item in value]
         if value is ...:  # what a release has where an answer belongs
             return {"ellipsis": None}
-        if kind in (set, frozenset, dict):
-            self.squares += len(value) ** 2
-            if self.squares > MAX_KEYS**2:
-                raise ValueError(f"the value's sets have more than {MAX_KEYS:,} parts")
-        if kind in (tuple, set, frozenset):
-            return {kind.__name__: [self.tree(item, depth + 1) for item in value]}
+        if kind is tuple:
+            return {"tuple": [self.tree(item, depth + 1) for item in value]}
+        if kind in (set, frozenset):
+            return {kind.__name__: self.keys(value, depth)}
         if kind is dict:
-            pairs = value.items()
-            return {"dict": [[self.tree(part, depth + 1) for part in pair] for pair in pairs]}
+            values = [self.tree(item, depth + 1) for item in value.values()]
+            return {"dict": list(zip(self.keys(value, depth), values, strict=True))}
         if kind is complex:
             return {"complex": [value.real, value.imag]}
         if kind is bytes:
@@ -122,6 +121,14 @@ class _Encoder:
             return self.array(value, depth)
         name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
         return {"callable" if callable(value) else "other": name}
+
+    def keys(self, keys: Iterable[Any], depth: int) -> list[Any]:
+        before = self.nodes
+        trees = [self.tree(key, depth + 1) for key in keys]
+        self.squares += (self.nodes - before) ** 2
+        if self.squares > MAX_KEYS**2:
+            raise ValueError(f"the value's sets have more than {MAX_KEYS:,} parts")
+        return trees
 
     def put(self, data: bytes, elements: int = 0) -> list[int]:
         start = len(self.blob)
@@ -196,7 +203,8 @@ class _Decoder:
             case "set" | "frozenset":
                 return (set if tag == "set" else frozenset)(self.keys(body, depth))
             case "dict":
-                return dict(self.keys(body, depth))
+                keys = self.keys([key for key, _ in body], depth)
+                return dict(zip(keys, self.items([item for _, item in body], depth), strict=True))
             case "complex":
                 real, imag = body
                 return complex(float(real), float(imag))
@@ -216,10 +224,12 @@ class _Decoder:
         return [self.value(item, depth + 1) for item in body]
 
     def keys(self, body: Any, depth: int) -> list[Any]:
-        self.squares += len(body) ** 2
+        before = self.nodes
+        keys = self.items(body, depth)
+        self.squares += (self.nodes - before) ** 2
         if self.squares > MAX_KEYS**2:
             raise Malformed(f"sets or dictionaries of more than {MAX_KEYS:,} parts")
-        return self.items(body, depth)
+        return keys
 
     def bytes(self, start: int, size: int) -> bytes:
         if type(start) is not int or type(size) is not int:
