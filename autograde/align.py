@@ -16,6 +16,7 @@ from rapidfuzz.fuzz import ratio
 from autograde.decode import StudentCell
 from autograde.master import settings
 
+MAX_SOURCE = 200_000  # characters of one cell; a longer one is left out
 SAMPLE = 2_000  # characters of a cell that are compared: the cost of a comparison is bounded
 LIKE = 60  # per cent of likeness from which a cell without other signs is taken for an answer
 
@@ -144,7 +145,10 @@ def _by_names(cells: list[StudentCell], release: Release, found: Alignment, free
     """
     wanting = set(_unanswered(release, found))
     wanted = {name: n for name, n in release.owner.items() if n in wanting}
-    defined = [names_defined(cell.source) for cell in cells]
+    defined = [
+        names_defined(cell.source) if len(cell.source) <= MAX_SOURCE else frozenset()
+        for cell in cells
+    ]
     pairs = [
         (release.confidence(number, cell, defined[position]), position, number)
         for position, cell in enumerate(cells)

@@ -153,7 +153,9 @@ def _submission(course: Course, assignment: Assignment, student: str) -> tuple[b
     try:
         return _found(course.notebook("submitted", assignment.level, student), assignment)
     except PermissionError:
-        raise Unreadable("The folder can't be opened; give yourself the right to read it.") from None
+        raise Unreadable(
+            "The folder can't be opened; give yourself the right to read it."
+        ) from None
 
 
 def _found(path: Path, assignment: Assignment) -> tuple[bytes, list[str]]:

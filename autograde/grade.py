@@ -15,6 +15,7 @@ from autograde.judge import Ruling, judge
 from autograde.kernel import Died, Failure, Kernel, Limits, Nursery
 from autograde.master import Item, cells_by_id, items
 from autograde.notebook import node
+from autograde.outputs import inert
 from autograde.preflight import Prepared, PreparedCell, Unreadable, as_notebook, preflight
 from autograde.verdict import ItemResult, Outcome, Verdict
 
@@ -182,8 +183,10 @@ class _Run:
         """The prepared notebook with what its cells put out, and rulings under the tests."""
         notebook = as_notebook(prepared)
         notebook.metadata["autograde"] = {"confined": self.nursery.confined}
-        for cell in notebook.cells:
-            if cell.cell_type == "code":
+        for cell, given in zip(notebook.cells, prepared.cells, strict=True):
+            if given.kind == "markdown" and given.origin == "answer":
+                cell.source = inert(cell.source)
+            elif given.kind == "code":
                 cell.outputs = [node(output) for output in self.outputs.get(cell.id, [])]
         return notebook
 

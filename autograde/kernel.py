@@ -366,14 +366,14 @@ class Kernel:
         return status
 
 
-class _Pickler(cloudpickle.Pickler):
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it comes without types
     """Pickles of a tensor what it shows: a view would bring along all that it is a part of."""
 
     def reducer_override(self, obj: Any) -> Any:
-        if type(obj) is torch.Tensor and obj.layout == torch.strided:
-            if obj.untyped_storage().nbytes() > obj.nbytes:
-                own = obj.detach().clone().requires_grad_(obj.requires_grad)
-                return own.__reduce_ex__(2)
+        plain = type(obj) is torch.Tensor and obj.layout == torch.strided
+        if plain and obj.untyped_storage().nbytes() > obj.nbytes:
+            own = obj.detach().clone().requires_grad_(obj.requires_grad)
+            return own.__reduce_ex__(2)
         return super().reducer_override(obj)
 
 
@@ -409,15 +409,16 @@ def _too_much_on_disk(folder: Path, limits: Limits) -> bool:
     while waiting:
         try:
             entries = list(os.scandir(waiting.pop()))
-            for entry in entries:
+        except (FileNotFoundError, NotADirectoryError):  # removed meanwhile
+            continue
+        except OSError:  # nested deeper than a path is long, and so out of sight
+            return True
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):
                 count += 1
                 size += entry.stat(follow_symlinks=False).st_blocks * 512
                 if size > limits.disk or count > limits.files:
                     return True
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(Path(entry.path))
-        except (FileNotFoundError, NotADirectoryError):  # removed meanwhile
-            continue
-        except OSError:  # nested deeper than a path is long, and so out of sight
-            return True
     return False

@@ -1,8 +1,10 @@
 """What a cell put out, as a notebook keeps it: whatever a student's process sends ends up valid."""
 
+import re
 from typing import Any
 
-MIMES = ("text/plain", "text/html", "text/markdown", "text/latex", "image/png", "image/svg+xml")
+# No HTML: it would act for whoever reads it, and formgrader's pages can change grades.
+MIMES = ("text/plain", "text/latex", "image/png", "image/svg+xml")
 STREAMS = ("stdout", "stderr")
 
 
@@ -36,6 +38,15 @@ def add_output(outputs: list[dict[str, Any]], sent: Any) -> None:
         trace = [clean(line) for line in lines] if type(lines) is list else []
         shown = {key: clean(sent.get(key)) for key in ("ename", "evalue")}
         outputs.append({"output_type": "error", **shown, "traceback": trace})
+
+
+def inert(markdown: str) -> str:
+    """Markdown whose HTML tags are read as text: an invisible character follows each "<" of one.
+
+    >>> inert("p < q <b>").encode("ascii", "namereplace")
+    b'p < q <\\\\N{WORD JOINER}b>'
+    """
+    return re.sub("<(?=[A-Za-z/!?])", "<\N{WORD JOINER}", markdown)
 
 
 def clean(sent: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from nbformat import NotebookNode
 
-from autograde.align import Alignment, Found, Release, align, defining
+from autograde.align import MAX_SOURCE, Alignment, Found, Release, align, defining
 from autograde.decode import CellKind, Note, StudentCell, decode
 from autograde.master import settings
 from autograde.notebook import node
@@ -28,8 +28,6 @@ __all__ = [
     "preflight",
     "read_submission",
 ]
-
-MAX_SOURCE = 200_000  # characters of one cell
 
 Origin = Literal["release", "answer", "extra"]
 State = Literal["answered", "untouched", "missing"]

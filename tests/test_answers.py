@@ -11,7 +11,7 @@ from autograde.master import cells_by_id, read_answers, read_master, settings, w
 from course_lib import check
 
 SOURCE = Path(__file__).parents[1] / "autograde" / "source"
-LEVELS = sorted(path.stem for path in SOURCE.glob("*.py") if not path.stem.endswith("_answers"))
+LEVELS = sorted(path.stem.removesuffix("_answers") for path in SOURCE.glob("*_answers.py"))
 
 
 @functools.cache
@@ -92,3 +92,8 @@ def test_every_code_item_has_four_mutants_and_three_styles(level):
         mine = [answer for answer in answers(level) if answer.item == item]
         assert sum(bool(answer.mutant) for answer in mine) >= 4, item
         assert 1 + sum(bool(answer.style) for answer in mine) >= 3, item
+
+
+def test_every_level_with_points_has_an_answers_file():
+    graded = {path.stem for path in SOURCE.glob("*.py") if "points=" in path.read_text("utf-8")}
+    assert graded == set(LEVELS)

@@ -460,9 +460,9 @@ print("weights are not quite indifferent, and a preference that the text does no
 
 # %% test="L2_3_prediction" points=1
 from course_lib.check import demand
-from course_lib.plain import kind
+from course_lib.plain import kind, plain
 
-demand(kind(predicted_ppl) == "a number", "L2.3 prediction: write a number, any number, first.")
+demand(kind(plain(predicted_ppl)) == "a number", "L2.3 prediction: write a number, any number, first.")
 print("✓ L2.3 prediction: noted")
 
 # %% [markdown]

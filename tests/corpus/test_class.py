@@ -4,15 +4,19 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partialmethod
 from pathlib import Path
 
 import psutil
+import pytest
 from classes import GOOD, LEVEL, Row
 
-from autograde.classroom import grade_class, load_assignment
+from autograde.classroom import _submission, grade_class, load_assignment
 from autograde.course import find_course
 from autograde.files import remove_tree
 from autograde.kernel import Limits
+from autograde.preflight import Unreadable
 
 
 def test_a_class_outlives_its_nursery(walls: Path, tmp_path: Path) -> None:
@@ -55,3 +59,47 @@ def test_a_folder_of_any_depth_is_removed(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", making], cwd=tmp_path / "deep", check=True)
     remove_tree(tmp_path / "deep")
     assert [path.name for path in tmp_path.iterdir()] == ["beside.txt"]
+
+
+def test_a_folder_without_rights_is_removed(tmp_path: Path) -> None:
+    """As another user: root needs no rights."""
+    removing = """
+import os, sys
+from pathlib import Path
+from autograde.files import remove_tree
+if os.getuid() == 0:
+    os.setuid(65534)
+for name, mode in (("student/locked/inner", 0), ("student/blind", 0o300), ("student/a", 0o700)):
+    Path(name).mkdir(parents=True)
+    Path(name, "x").touch()
+    Path(name).chmod(mode)
+remove_tree(Path("student"))
+sys.exit(any(Path().iterdir()))
+"""
+    room = tmp_path / "room"
+    room.mkdir()
+    room.chmod(0o777)
+    done = subprocess.run(
+        [sys.executable, "-c", "import autograde.files\n" + removing], cwd=room, timeout=60
+    )
+    assert done.returncode == 0
+
+
+def test_a_locked_folder_is_a_row_of_its_own(
+    walls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(walls, tmp_path / "course")
+    course = find_course(tmp_path / "course")
+    for name in ("a", "locked", "z"):
+        Row(name).hand_in(course)
+
+    def looked(path: Path, *, look: Callable[[Path], bool]) -> bool:
+        if "locked" in path.parent.parts:  # as the system does to whoever is not root
+            raise PermissionError
+        return look(path)
+
+    for name in ("is_dir", "is_symlink"):
+        monkeypatch.setattr(Path, name, partialmethod(looked, look=getattr(Path, name)))
+    assert course.submitted_students(LEVEL) == ["a", "locked", "z"]
+    with pytest.raises(Unreadable, match="can't be opened"):
+        _submission(course, load_assignment(course, LEVEL), "locked")

@@ -38,7 +38,9 @@ def many_cells(notebook):
 
 
 def many_floods(notebook):
-    flood = "from IPython.display import display\ndisplay({'text/html': 'y' * 4_000_000}, raw=True)"
+    flood = (
+        "from IPython.display import display\ndisplay({'text/plain': 'y' * 4_000_000}, raw=True)"
+    )
     extra = {"cell_type": "code", "source": flood, "metadata": {}, "outputs": []}
     notebook.cells[1:1] = [extra] * 20
 
@@ -230,7 +232,7 @@ ROWS = [
     Row(
         "D14b display flood",
         choices="from IPython.display import display\nfor n in range(5000):\n"
-        "    display({'text/html': 'y' * 10**4}, raw=True)" + HUGE,
+        "    display({'text/plain': 'y' * 10**4}, raw=True)" + HUGE,
     ),
     Row("D15 deeply nested JSON", data=deep),
     Row("D15b a million cells", data=million_cells, ungradable=True, says=""),
@@ -306,6 +308,34 @@ S.wire.send = forged
 """,
         lost={"choices": "crashed"},
         disturbs=True,
+    ),
+    Row(
+        "D16i keys that are sets whose hashes collide",
+        choices=FIND
+        + """
+choices = 8
+same = [k * (2**61 - 1) for k in range(7_100)]
+keys = [{"frozenset": same[:80] + [k]} for k in same[80:]]
+send = wire.send
+def forged(channel, message, blob=b""):
+    if "values" in message:
+        return frame({"values": {"choices": {"value": {"set": keys}}}})
+    send(channel, message, blob)
+S.wire.send = forged
+""",
+        lost={"choices": "crashed"},
+        disturbs=True,
+    ),
+    Row(
+        "D16j threads outlive the main one",
+        choices=FIND
+        + """
+import ctypes, threading, time
+choices = 8
+threading.Thread(target=time.sleep, args=(100,)).start()
+ctypes.CDLL(None).syscall(60, 0)  # exit: of this thread alone
+""",
+        lost={"choices": "out of memory"},
     ),
     Row(
         "D16h names nested without end",
