@@ -22,7 +22,7 @@ grade: build  ## build the course, make a sample class, grade it and print the t
 	$(BIN)/autograde grade $(LEVEL) --timeout 10 || test $$? -eq 1  # 1: somebody needs a person
 
 test: .venv/.ready  ## every test: library, doctests, build, grading, notebooks
-	$(BIN)/pytest --nbval solutions --quiet --override-ini addopts=
+	$(BIN)/pytest -n auto --dist loadfile --nbval solutions --quiet --override-ini addopts=
 	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term --cov-fail-under=95
 
 lint: .venv/.ready  ## ruff and mypy --strict

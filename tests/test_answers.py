@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from autograde.master import cells_by_id, read_answers, read_master, settings, without_markers
+from autograde.notebook import read_notebook
 from course_lib import check
 
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 SOURCE = Path(__file__).parents[1] / "autograde" / "source"
 LEVELS = sorted(path.stem.removesuffix("_answers") for path in SOURCE.glob("*_answers.py"))
 
@@ -97,3 +99,28 @@ def test_every_code_item_has_four_mutants_and_three_styles(level):
 def test_every_level_with_points_has_an_answers_file():
     graded = {path.stem for path in SOURCE.glob("*.py") if "points=" in path.read_text("utf-8")}
     assert graded == set(LEVELS)
+
+
+def solutions(level):
+    cells = cells_by_id(master(level)).items()
+    return {
+        item: cell.source
+        for item, cell in cells
+        if settings(cell)["solution"] and not settings(cell)["grade"]
+    }
+
+
+def test_the_committed_digests_are_current(monkeypatch):
+    monkeypatch.setattr(check, "recorded", {})
+    for level in LEVELS:
+        for item, source in solutions(level).items():
+            grade(level, item, source)
+    assert check.recorded == check._answers(), "run `make build` and commit"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_untouched_answer_passes_no_test(level):
+    release = cells_by_id(read_notebook(NOTEBOOKS / level / f"{level}.ipynb"))
+    for item in solutions(level):
+        errors = grade(level, item, release[item].source)
+        assert all(isinstance(error, check.Wrong) for error in errors.values()), errors
