@@ -15,7 +15,6 @@ import base64
 import builtins
 import contextlib
 import io
-import random
 import signal
 import socket
 import sys
@@ -24,8 +23,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import cloudpickle
-import numpy as np
-import torch
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
@@ -34,6 +31,7 @@ from traitlets.config import Config
 
 from autograde import wire
 from autograde.outputs import MIMES
+from course_lib.check import random_state
 
 MAX_STREAM = 1 << 20  # characters of print that a cell keeps
 TRACE = 20  # frames of a deep traceback that are shown
@@ -277,13 +275,6 @@ class Student:
         except BaseException as error:
             del blob[start:]
             return {"error": describe(error)}
-
-
-def random_state() -> tuple[Any, ...]:
-    """The state of the global random generators."""
-    name, keys, *rest = np.random.get_state()  # noqa: NPY002 - the global state is the point
-    state = (name, np.asarray(keys).tobytes(), *rest)
-    return random.getstate(), state, torch.get_rng_state().numpy().tobytes()
 
 
 def describe(error: BaseException) -> dict[str, Any]:

@@ -235,10 +235,10 @@ def observe(function: Callable[..., Any], *args: Any) -> Observation:
     if isinstance(function, Remote):
         return function.observe(*args)
     args = copy.deepcopy(args)
-    before = _random_state()
+    before = random_state()
     with contextlib.redirect_stdout(io.StringIO()) as out:
         result = function(*args)
-    return Observation(result, args, out.getvalue(), _random_state() != before)
+    return Observation(result, args, out.getvalue(), random_state() != before)
 
 
 @contextlib.contextmanager
@@ -270,7 +270,8 @@ def _refuse_kind(what: str, value: Any, expected: str) -> None:
         raise Wrong(f"{what}: expected {expected}, got {kind(value)}: {short(value)}.")
 
 
-def _random_state() -> tuple[Any, ...]:
+def random_state() -> tuple[Any, ...]:
+    """The state of the global random generators: Python's, numpy's and torch's."""
     name, keys, *rest = np.random.get_state()  # noqa: NPY002 - the global state is the point
     numpy_state = (name, np.asarray(keys).tobytes(), *rest)
     return random.getstate(), numpy_state, torch.get_rng_state().numpy().tobytes()
