@@ -1,18 +1,29 @@
 """The `autograde` command: build a course, make a sample class, grade a level."""
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    track,
+)
 
 from autograde.course import CourseError, find_course
-from autograde.report import summary, table, write_csv
+from autograde.formats import Format
+from autograde.table import summary, table
 from autograde.verdict import Status
 
 app = typer.Typer(
@@ -30,6 +41,15 @@ CourseOption = Annotated[
         "--course",
         metavar="DIR",
         help="The course repository; without it, the one around the working directory.",
+    ),
+]
+
+RosterOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="CSV",
+        help="The students as the LMS lists them: Canvas's exported gradebook, Moodle's grading "
+        "worksheet, or a file with the columns id,student.",
     ),
 ]
 
@@ -119,6 +139,7 @@ def grade(
         students = found.submitted_students(found.level(level))
         # torch and nbgrader take seconds: not for a typing error
         from autograde.classroom import grade_class, load_assignment
+        from autograde.export import write_csv
         from autograde.gradebook import fill_gradebook
         from autograde.kernel import Limits
 
@@ -167,6 +188,100 @@ def gradebook(
         verdicts = kept_verdicts(found, found.level(level))
         fill_gradebook(found, level, verdicts)
         console.print(f"{len(verdicts)} verdicts on {level} are in the gradebook")
+
+
+@app.command(epilog="Example: autograde report level2")
+def report(
+    level: Annotated[
+        str, typer.Argument(metavar="LEVEL", help="The level to report on, for example level2.")
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the numbers as JSON, and write no page.")
+    ] = False,
+    course: CourseOption = None,
+) -> None:
+    """Write a page about a graded class, classroom/report/LEVEL.html, for any browser.
+
+    Scores, how hard each item is and how well it discriminates, misconceptions, every student, and
+    what needs a person. Made from classroom/verdicts/: nothing is graded again.
+    """
+    from autograde.classroom import kept_verdicts
+    from autograde.report import write_report
+    from autograde.statistics import class_statistics
+
+    with _plain_errors():
+        found = find_course(course)
+        verdicts = kept_verdicts(found, found.level(level))
+        if as_json:
+            typer.echo(json.dumps(asdict(class_statistics(verdicts, level)), indent=1))
+        else:
+            path = write_report(verdicts, found, level)
+            console.print(f"{summary(verdicts)}; {path.relative_to(found.root)}")
+
+
+@app.command(epilog="Example: autograde collect level2 submissions.zip --roster gradebook.csv")
+def collect(
+    level: Annotated[str, typer.Argument(metavar="LEVEL", help="The level, for example level2.")],
+    archives: Annotated[
+        list[Path],
+        typer.Argument(metavar="ZIP...", help="What Canvas, Moodle or Gradescope gives out."),
+    ],
+    roster: RosterOption = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace newer and uncollected submissions too.")
+    ] = False,
+    course: CourseOption = None,
+) -> None:
+    """Put the notebooks in ZIP files into classroom/submitted/, one for each student.
+
+    The newest counts; what it replaces is kept in classroom/replaced/. Exit code 1 if something
+    was passed over.
+    """
+    from autograde.collect import Collected, open_batch, overview
+    from autograde.placing import State
+    from autograde.roster import read_roster
+
+    with _plain_errors():
+        found = find_course(course)
+        listed = read_roster(roster) if roster else None
+        collected: list[Collected] = []
+        for archive in archives:
+            with open_batch(found, found.level(level), archive, listed, force) as batch:
+                quiet = not console.is_terminal
+                collected += track(batch, escape(archive.name), console=console, disable=quiet)
+        console.print(overview(collected))
+        if any(one.state == State.PASSED_OVER for one in collected):
+            raise typer.Exit(1)
+
+
+@app.command(epilog="Example: autograde export level2 --format canvas --roster gradebook.csv")
+def export(
+    level: Annotated[
+        str, typer.Argument(metavar="LEVEL", help="The level to export, for example level2.")
+    ],
+    form: Annotated[Format, typer.Option("--format", help="Who is to read it.")] = Format.CSV,
+    roster: RosterOption = None,
+    title: Annotated[
+        str, typer.Option(help="What Canvas calls the level, if not by its name here.")
+    ] = "",
+    course: CourseOption = None,
+) -> None:
+    """Write the marks on a level, or the answers for a plagiarism check, to classroom/export/.
+
+    With a person's marks and after the late penalty. Exit code 1 if somebody had to be left out.
+    """
+    from autograde.export import export as write
+    from autograde.roster import read_roster
+
+    with _plain_errors():
+        found = find_course(course)
+        listed = read_roster(roster) if roster else None
+        path, left_out = write(found, found.level(level), form, listed, title)
+        console.print(f"{path.relative_to(found.root)}", highlight=False)
+        for line in left_out:
+            console.print(f"left out: {line}", markup=False, highlight=False, soft_wrap=True)
+        if left_out:
+            raise typer.Exit(1)
 
 
 @app.command()

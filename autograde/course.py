@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 from traitlets.config.loader import Config, PyFileConfigLoader
 
 CONFIG_FILE = "nbgrader_config.py"
@@ -28,6 +29,10 @@ class Course:
 
     root: Path
     config: Config
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # by value, since a configuration may hold classes of its own, as a plugin for late work
+        return _unpickled, (cloudpickle.dumps((self.root, self.config)),)
 
     @property
     def nbgrader(self) -> Any:
@@ -103,6 +108,10 @@ class Course:
         return students
 
 
+def _unpickled(fields: bytes) -> Course:
+    return Course(*cloudpickle.loads(fields))
+
+
 def _may_be_folder(path: Path) -> bool:
     try:
         return path.is_dir()
@@ -116,7 +125,8 @@ def is_storable(student: str) -> bool:
     >>> is_storable("Müller, A. (07)"), is_storable("two\\nlines"), is_storable("long" * 60)
     (True, False, False)
     """
-    return student.isprintable() and len(student.encode()) <= 200
+    # 128 characters is what the gradebook holds; PostgreSQL, unlike SQLite, insists
+    return student.isprintable() and len(student) <= 128 and len(student.encode()) <= 200
 
 
 def find_course(start: Path | None = None) -> Course:

@@ -16,6 +16,11 @@ def write_whole(text: str, path: Path) -> None:
     half.replace(path)
 
 
+def open_no_link(path: str, flags: int) -> int:
+    """An opener for `open` that follows no link, and waits for nobody at a pipe."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
     """A folder of one's own for a while."""

@@ -9,6 +9,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any
 
@@ -25,11 +26,23 @@ from nbgrader.api import (
     new_uuid,
 )
 from nbgrader.converters import GenerateAssignment
-from sqlalchemy import Boolean, Connection, Table, bindparam, insert, or_, select, update
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import (
+    Boolean,
+    Connection,
+    Table,
+    bindparam,
+    create_engine,
+    insert,
+    make_url,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from traitlets.config import Config
 
 from autograde.course import Course, CourseError, find_alembic, run_nbgrader
+from autograde.late import LatePolicy, submitted_at
 from autograde.verdict import Outcome, Verdict
 
 # nbgrader logs a traceback there before it raises; by default that would end up on the terminal
@@ -74,13 +87,23 @@ def fill_gradebook(course: Course, level: str, verdicts: Iterable[Verdict]) -> N
 
 def enter_level(course: Course, level: str) -> None:
     """Enter a built level's cells and points into the gradebook."""
+    try:
+        create_engine(course.nbgrader.db_url).dispose()
+    except (ImportError, ArgumentError, ValueError) as error:
+        why = str(error).splitlines()[0]
+        raise CourseError(
+            f"CourseDirectory.db_url in nbgrader_config.py can't be used: {why}. "
+            'For PostgreSQL run `pip install --editable ".[postgres]"`.'
+        ) from None
     with tempfile.TemporaryDirectory() as folder:
         release = Config(release_directory=folder)
         success, log = run_nbgrader(GenerateAssignment, course, level, CourseDirectory=release)
     if "Cannot add or remove cells" in log:
+        file = make_url(course.nbgrader.db_url)
+        old = f"move {file.database} away" if file.drivername == "sqlite" else "take an empty one"
         raise CourseError(
-            f"The gradebook holds submissions of another version of {level}: move "
-            f"{course.classroom / 'gradebook.db'} away, then run `autograde gradebook {level}`."
+            f"The gradebook holds submissions of another version of {level}: {old}, "
+            f"then run `autograde gradebook {level}`."
         )
     if reason := re.search(r"\(\w+\.\w+Error\) (.+)", log):  # as SQLAlchemy words them
         raise _unwritable(course, level, reason[1])
@@ -94,6 +117,7 @@ class Scores:
     def __init__(self, course: Course, level: str) -> None:
         find_alembic()
         self.course, self.level = course, level
+        self.policy = LatePolicy(course)
         with self._plain_errors():
             self.gradebook = Gradebook(course.nbgrader.db_url, course.nbgrader.course_id)
             with self.gradebook.engine.connect() as db:
@@ -123,15 +147,39 @@ class Scores:
                     comments.append(where | {"text": text})
             _execute(db, _score, scores)
             _execute(db, _comment, comments)
+            self._write_late(db, verdict.student)
+
+    def write_late(self, students: Iterable[str]) -> None:
+        """Enter when students handed in, and the penalties for it on the marks as they are now."""
+        with self._plain_errors(), self.gradebook.engine.begin() as db:
+            for student in students:
+                self._write_late(db, student)
+
+    def _write_late(self, db: Connection, student: str) -> None:
+        """As nbgrader's Autograde and AssignLatePenalties do; but what has no time is in time."""
+        time = submitted_at(self.course.folder("submitted", student, self.level))
+        mine = (SUBMISSION.c.assignment_id == self.assignment, SUBMISSION.c.student_id == student)
+        db.execute(update(SUBMISSION).where(*mine).values(timestamp=time))
+        query = select(NOTEBOOK.c.id, SUBMISSION.c.extension).join(SUBMISSION).where(*mine)
+        for notebook, extension in db.execute(query).all():
+            penalty = None
+            if time and self.due and (late := time - self.due - (extension or timedelta())):
+                which = SubmittedNotebook.id == notebook
+                score = db.execute(select(SubmittedNotebook.score).where(which)).scalar_one()
+                penalty = self.policy.penalty(student, score, late.total_seconds())
+            values = {"late_submission_penalty": penalty}
+            db.execute(update(NOTEBOOK).where(NOTEBOOK.c.id == notebook).values(**values))
 
     def _read_level(self, db: Connection) -> None:
         """What every submission of the level has rows for."""
-        found = db.scalar(select(Assignment.id).where(Assignment.name == self.level))
+        this = Assignment.name == self.level
+        found = db.execute(select(Assignment.id, Assignment.duedate).where(this)).first()
         if found is None:
             raise CourseError(
                 f"The gradebook does not know {self.level}: run `autograde gradebook {self.level}`."
             )
-        self.assignment: str = found
+        self.assignment: str = found.id
+        self.due: datetime | None = found.duedate
         query = select(Notebook.id).where(Notebook.assignment_id == self.assignment)
         self.notebooks = list(db.scalars(query))
         table = BaseCell.__table__

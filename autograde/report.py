@@ -1,115 +1,123 @@
-"""What an instructor reads after grading: a table in the terminal, a CSV file."""
+"""The class report: one HTML page about a graded level, for instructors."""
 
-import csv
-import io
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import quote
 
-from rich.table import Table
-from rich.text import Text
-
+from autograde.course import Course
 from autograde.files import write_whole
-from autograde.verdict import Outcome, Status, Verdict
+from autograde.page import part, render
+from autograde.statistics import Bin, class_statistics
+from autograde.table import SIGNS, UNCONFINED
+from autograde.verdict import Outcome, Verdict
+from course_lib.misconceptions import catalogue
 
-SIGNS = {
-    Outcome.CORRECT: ("✓", "green"),
-    Outcome.WRONG: ("✗", "red"),
-    Outcome.NOT_ATTEMPTED: ("·", "dim"),
-    Outcome.ERROR: ("!", "magenta"),
-    Outcome.TIMED_OUT: ("T", "magenta"),
-    Outcome.OUT_OF_MEMORY: ("M", "magenta"),
-    Outcome.CRASHED: ("C", "magenta"),
-    Outcome.NEEDS_PERSON: ("?", "yellow"),
+# the class of an outcome in the style: one letter, for there may be 40,000 cells
+KINDS = {
+    Outcome.CORRECT: "c",
+    Outcome.WRONG: "w",
+    Outcome.NOT_ATTEMPTED: "n",
+    Outcome.ERROR: "e",
+    Outcome.TIMED_OUT: "e",
+    Outcome.OUT_OF_MEMORY: "e",
+    Outcome.CRASHED: "e",
+    Outcome.NEEDS_PERSON: "p",
 }
-COLUMNS = (
-    "student",
-    "level",
-    "status",
-    "item",
-    "outcome",
-    "points",
-    "max_points",
-    "message",
-    "misconception",
-    "notes",
-    "confined",
-)
-UNCONFINED = "graded WITHOUT a sandbox: student code could do anything, also to these results"
+NO_TROUBLE = (Outcome.CORRECT, Outcome.NOT_ATTEMPTED, Outcome.NEEDS_PERSON)
+RANKED = "✓?·✗!TMC"  # how students are sorted by an item
+WIDTH, BAR, FLOOR, HEIGHT = 740, 140, 165, 190  # the chart's, and the highest bar's, in pixels
 
 
-def table(verdicts: list[Verdict], level: str) -> Table:
-    """One row a student: points, a sign for each item in order, the first thing that went wrong.
+@dataclass(frozen=True)
+class Bar:
+    """A bar of the chart, in pixels; `tick` stands below it, `range` says the same in words."""
 
-    Below that what was put right in the file, since it can be an accident or an attempt.
-    """
-    key = "   ".join(f"{sign} {outcome}" for outcome, (sign, _) in SIGNS.items())
-    result = Table(title=f"{level}: {len(verdicts)} submissions", caption=key)
-    if not all(verdict.confined for verdict in verdicts):
-        result.caption = f"{key}\n{UNCONFINED}"
-    result.add_column("student", no_wrap=True)
-    result.add_column("points", justify="right", no_wrap=True)
-    result.add_column("items", no_wrap=True)
-    result.add_column("first trouble", overflow="fold")
+    left: float
+    width: float
+    height: float
+    students: int
+    tick: str
+    range: str
+
+    @property
+    def middle(self) -> float:
+        """Where its labels are centred."""
+        return self.left + self.width / 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """A student in the heat map: a class and a sign for each item, and what went wrong in words."""
+
+    student: str
+    page: str
+    points: float | None
+    cells: list[tuple[str, str]]
+    troubles: list[str]
+
+
+def write_report(verdicts: list[Verdict], course: Course, level: str) -> Path:
+    """Write the class report of a level; return where. The file appears whole or not at all."""
+    path = course.report(level).with_suffix(".html")
+    pages = {}
     for verdict in verdicts:
-        known = verdict.points is not None
-        points = f"{verdict.points:g} / {verdict.max_points:g}" if known else "–"
-        trouble = Text(first_trouble(verdict))
-        if verdict.notes:
-            more = f" (and {len(verdict.notes) - 1} more)" if len(verdict.notes) > 1 else ""
-            start = "\n" if trouble else ""
-            trouble.append(f"{start}note: {verdict.notes[0]}{more}", "dim")
-        result.add_row(Text(verdict.student), points, _signs(verdict), trouble)
-    return result
+        page = course.notebook("feedback", level, verdict.student).with_suffix(".html")
+        if page.is_file():
+            pages[verdict.student] = quote(os.path.relpath(page, path.parent))
+    write_whole(report_page(verdicts, level, pages), path)
+    return path
 
 
-def summary(verdicts: list[Verdict]) -> str:
-    """How many were graded, and how well, in one line."""
-    counts = {status: sum(v.status == status for v in verdicts) for status in Status}
-    known = sorted(verdict.points for verdict in verdicts if verdict.points is not None)
-    line = ", ".join(f"{count} {status}" for status, count in counts.items())
-    if known:
-        line += f"; median {known[len(known) // 2]:g} points"
-    return line if all(verdict.confined for verdict in verdicts) else f"{line}; {UNCONFINED}"
+def report_page(
+    verdicts: Iterable[Verdict], level: str, feedback: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """The class report as HTML; `feedback` has the addresses of students' feedback pages."""
+    ordered = sorted(verdicts, key=lambda verdict: verdict.student)
+    numbers = class_statistics(ordered, level)
+    items = [item.item for item in numbers.items]
+    return render(
+        "report.html",
+        style=f"{part('style.css')}{part('report.css')}.heat {{ --items: {len(items) or 1}; }}\n",
+        script=part("report.js"),
+        numbers=numbers,
+        bars=_bars(numbers.scores.bins) if numbers.scores.students else [],
+        chart={"width": WIDTH, "floor": FLOOR, "height": HEIGHT},
+        rows=[_row(verdict, items, feedback.get(verdict.student, "")) for verdict in ordered],
+        signs={outcome: sign for outcome, (sign, _) in SIGNS.items()},
+        kinds=KINDS,
+        ranked=RANKED,
+        catalogue=catalogue(),
+        unconfined=UNCONFINED,
+    )
 
 
-def write_csv(verdicts: list[Verdict], path: Path) -> None:
-    """A row for each student and item, then the student's total as the item `total`, with notes.
-
-    The file appears whole or not at all. Text that a spreadsheet would run as a formula is
-    prefixed with an apostrophe.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
-    writer.writerow(COLUMNS)
-    for verdict in verdicts:
-        rows = [
-            (i.item, i.outcome, i.points, i.max_points, i.message, i.misconception, "")
-            for i in verdict.items
-        ]
-        known = verdict.max_points if verdict.items else None
-        total = ("total", "", verdict.points, known, verdict.reason, "", " ".join(verdict.notes))
-        confined = "yes" if verdict.confined else "no"
-        for row in (*rows, total):
-            fields = (verdict.student, verdict.level, verdict.status, *row, confined)
-            writer.writerow("" if field is None else _harmless(field) for field in fields)
-    write_whole(text.getvalue(), path)
+def _bars(bins: Sequence[Bin]) -> list[Bar]:
+    step, most = WIDTH / len(bins), max(one.students for one in bins)
+    return [
+        Bar(
+            left=round((number + 0.1) * step, 1),
+            width=round(0.8 * step, 1),
+            height=round(BAR * one.students / most, 1),
+            students=one.students,
+            tick=f"{one.low:g}",
+            range=f"{one.low:g} to below {one.high:g} points",
+        )
+        for number, one in enumerate(bins)
+    ]
 
 
-def first_trouble(verdict: Verdict) -> str:
-    """The first item that went wrong, in words; the reason if nothing could be graded."""
+def _row(verdict: Verdict, items: Sequence[str], page: str) -> Row:
+    outcomes = {item.item: item.outcome for item in verdict.items}
+    found = [outcomes.get(item) for item in items]
+    cells = [(KINDS[outcome], SIGNS[outcome][0]) if outcome else ("o", "") for outcome in found]
+    troubles = [
+        f"{item.item} {item.outcome}: {item.message}"
+        for item in verdict.items
+        if item.outcome not in NO_TROUBLE
+    ]
     if verdict.reason:
-        return f"{Status.UNGRADABLE}: {verdict.reason}"
-    for item in verdict.items:
-        if item.outcome not in (Outcome.CORRECT, Outcome.NEEDS_PERSON) or item.message:
-            return f"{item.item} {item.outcome}" + (f": {item.message}" if item.message else "")
-    return ""
-
-
-def _signs(verdict: Verdict) -> Text:
-    signs = (SIGNS[item.outcome] for item in verdict.items)
-    return Text.assemble(*signs)
-
-
-def _harmless(field: str | float) -> str | float:
-    if isinstance(field, str):
-        return f"'{field}" if field.startswith(("=", "+", "-", "@", "\t", "\r")) else str(field)
-    return field
+        troubles = [f"{verdict.status}: {verdict.reason}"]
+    return Row(verdict.student, page, verdict.points, cells, troubles)

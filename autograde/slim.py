@@ -12,6 +12,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from autograde.files import open_no_link
+
 MAX_FILE = 600_000_000  # bytes; a larger file is not read at all
 MAX_TEXT = 8_000_000  # bytes beside what is cut; a course notebook has about 50,000
 MAX_BRACKETS = 5_000_000  # in what is cut: about 3 seconds
@@ -36,7 +38,7 @@ def read_submission(path: Path) -> bytes:
     A link, a folder, a pipe or a file of more than MAX_FILE bytes is not read: Unreadable.
     """
     try:
-        stream = open(path, "rb", opener=_open_no_link)  # noqa: SIM115 - Path has no opener
+        stream = open(path, "rb", opener=open_no_link)  # noqa: SIM115 - Path has no opener
     except OSError as error:
         text = f"The file can't be opened ({error.strerror}); hand in the notebook file again."
         raise Unreadable(text) from None
@@ -55,11 +57,6 @@ def read_submission(path: Path) -> bytes:
             # these two are for the decoder to put right first, which needs all of it
             whole = b"\0" in view[:4] or view[:2] in (b"\xff\xfe", b"\xfe\xff")
             return view[:] if whole or view.find(b"\n<<<<<<<") >= 0 else without_outputs(view)
-
-
-def _open_no_link(path: str, flags: int) -> int:
-    # NONBLOCK: to open a pipe that nobody writes to would wait for ever
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def without_outputs(data: bytes | mmap.mmap) -> bytes:

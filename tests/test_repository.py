@@ -18,7 +18,7 @@ LOCK = {
     )
 }
 DIRECT = [Requirement(line) for line in PROJECT["dependencies"]]
-EXTRA = [Requirement(line) for line in PROJECT["optional-dependencies"]["dev"]]
+EXTRA = [Requirement(line) for lines in PROJECT["optional-dependencies"].values() for line in lines]
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))
 (PIP,) = (entry["pip"] for entry in CONDA["dependencies"] if isinstance(entry, dict))
 

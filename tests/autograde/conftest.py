@@ -10,6 +10,7 @@ from filelock import FileLock
 from tiny_course import autograde, make_course
 
 from autograde.course import Course, find_course
+from autograde.gradebook import enter_level
 from autograde.host import doctor
 from autograde.kernel import Nursery
 
@@ -56,6 +57,17 @@ def built_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def entered_once(tmp_path_factory: pytest.TempPathFactory, built_once: Path) -> Path:
+    """The root of that course with its level in the gradebook; not to be changed."""
+
+    def make(root: Path) -> None:
+        shutil.copytree(built_once, root)
+        enter_level(find_course(root), "tiny")
+
+    return once(tmp_path_factory, "entered", make)
+
+
+@pytest.fixture(scope="session")
 def graded(tmp_path_factory: pytest.TempPathFactory, built_once: Path) -> Path:
     """The root of a tiny course whose sample class was graded; not to be changed.
 
@@ -70,6 +82,13 @@ def graded(tmp_path_factory: pytest.TempPathFactory, built_once: Path) -> Path:
         (root / "printed").write_text(f"{done.stdout}\nexit code {done.returncode}", "utf-8")
 
     return once(tmp_path_factory, "graded", make)
+
+
+@pytest.fixture
+def entered(entered_once: Path, tmp_path: Path) -> Course:
+    """A private copy of the tiny course with its level in the gradebook."""
+    shutil.copytree(entered_once, tmp_path / "course")
+    return find_course(tmp_path / "course")
 
 
 @pytest.fixture

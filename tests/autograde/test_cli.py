@@ -8,7 +8,9 @@ from tiny_course import autograde
 from autograde.host import doctor
 
 
-@pytest.mark.parametrize("command", ["build", "demo", "grade", "gradebook"])
+@pytest.mark.parametrize(
+    "command", ["build", "collect", "demo", "export", "grade", "gradebook", "report"]
+)
 def test_help_explains_each_command_with_an_example(command, tmp_path):
     done = autograde(command, "--help", cwd=tmp_path)
     assert done.returncode == 0

@@ -10,11 +10,12 @@ import pytest
 
 from autograde.classroom import load_assignment
 from autograde.course import find_course
+from autograde.export import write_csv
 from autograde.grade import MESSAGE_LENGTH, grade
 from autograde.kernel import Limits
 from autograde.master import cells_by_id
 from autograde.notebook import notebook_text, read_notebook
-from autograde.report import UNCONFINED, summary, table, write_csv
+from autograde.table import UNCONFINED, summary, table
 from autograde.verdict import ItemResult, Outcome, Status, Verdict
 
 RIGHT = {

@@ -1,0 +1,119 @@
+"""What every student has on a level: the verdict, a person's marks, the late penalty."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from nbgrader.api import BaseCell, Student
+from sqlalchemy import func, select
+
+from autograde.classroom import kept_verdicts
+from autograde.course import Course, CourseError
+from autograde.gradebook import GRADE, NOTEBOOK, SUBMISSION, Scores
+from autograde.identity import Origin, origins
+from autograde.verdict import ItemResult, Verdict
+
+CELL, STUDENT = BaseCell.__table__, Student.__table__
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The marks of one student, by item; None for one that awaits a person.
+
+    `points` are those known so far, without the penalty. `origin` is None for a submission that
+    `autograde collect` did not bring.
+    """
+
+    verdict: Verdict
+    name: str
+    items: dict[str, float | None]
+    penalty: float
+    submitted: datetime | None
+    origin: Origin | None
+
+    @property
+    def student(self) -> str:
+        """The student's id."""
+        return self.verdict.student
+
+    @property
+    def points(self) -> float:
+        """The points known so far, before the penalty."""
+        return sum(points or 0 for points in self.items.values())
+
+    @property
+    def final(self) -> float | None:
+        """The points after the penalty; None as long as some are missing."""
+        return None if self.missing else max(self.points - self.penalty, 0.0)
+
+    @property
+    def missing(self) -> str:
+        """Why the final points are not known; empty if they are."""
+        if self.verdict.reason:
+            return self.verdict.reason
+        waiting = [item for item, points in self.items.items() if points is None]
+        return f"to be marked by hand: {', '.join(waiting)}" if waiting else ""
+
+
+def read_marks(course: Course, level: str) -> list[Marks]:
+    """The marks of every student with a verdict on a level, by student.
+
+    A person's marks count before automatic ones, as in nbgrader. The late penalty is taken anew,
+    for it depends on them. Raises CourseError if there are no verdicts, or if the gradebook is not
+    made from them.
+    """
+    verdicts, known = kept_verdicts(course, level), origins(course, level)
+    with Scores(course, level) as scores:
+        scores.write_late(verdict.student for verdict in verdicts)
+        students, grades = _students(scores), _grades(scores)
+    marks = []
+    for verdict in verdicts:
+        row, origin = students.get(verdict.student), known.get(verdict.student)
+        mine = grades.get(verdict.student, {})
+        if row is None or any(_behind(item, mine.get(item.item)) for item in verdict.items):
+            raise CourseError(
+                f"The gradebook is behind the verdict on {verdict.student}: "
+                f"run `autograde gradebook {level}`."
+            )
+        name = " ".join(filter(None, (row.first_name, row.last_name)))
+        name = name or (origin.person.name if origin else "")
+        items = {item.item: mine[item.item].points for item in verdict.items}
+        marks.append(Marks(verdict, name, items, row.penalty, row.timestamp, origin))
+    return marks
+
+
+def _behind(item: ItemResult, grade: Any) -> bool:
+    return grade is None or grade.auto_score != item.points
+
+
+def _students(scores: Scores) -> dict[str, Any]:
+    """Who each student is, when they handed in, the penalty: a row by student."""
+    penalty = func.coalesce(func.sum(NOTEBOOK.c.late_submission_penalty), 0.0).label("penalty")
+    about = (STUDENT.c.id, STUDENT.c.first_name, STUDENT.c.last_name, SUBMISSION.c.timestamp)
+    query = (
+        select(*about, penalty)
+        .join_from(SUBMISSION, STUDENT)
+        .join(NOTEBOOK, NOTEBOOK.c.assignment_id == SUBMISSION.c.id)
+        .where(SUBMISSION.c.assignment_id == scores.assignment)
+        .group_by(*about)
+    )
+    with scores.gradebook.engine.connect() as db:
+        return {row.id: row for row in db.execute(query)}
+
+
+def _grades(scores: Scores) -> dict[str, dict[str, Any]]:
+    """The automatic score and the points that count: a row by student and item."""
+    score = func.coalesce(GRADE.c.manual_score, GRADE.c.auto_score)
+    points = (score + func.coalesce(GRADE.c.extra_credit, 0.0)).label("points")
+    query = (
+        select(SUBMISSION.c.student_id, CELL.c.name, GRADE.c.auto_score, points)
+        .join_from(GRADE, NOTEBOOK, GRADE.c.notebook_id == NOTEBOOK.c.id)
+        .join(SUBMISSION, NOTEBOOK.c.assignment_id == SUBMISSION.c.id)
+        .join(CELL, GRADE.c.cell_id == CELL.c.id)
+        .where(SUBMISSION.c.assignment_id == scores.assignment)
+    )
+    grades: dict[str, dict[str, Any]] = {}
+    with scores.gradebook.engine.connect() as db:
+        for row in db.execute(query):
+            grades.setdefault(row.student_id, {})[row.name.removeprefix("test_")] = row
+    return grades
