@@ -130,8 +130,8 @@ def grade(
 ) -> None:
     """Grade every submission of a level in classroom/submitted/.
 
-    Keeps a verdict for each in classroom/verdicts/, prints a table, writes
-    classroom/report/LEVEL.csv and fills nbgrader's gradebook. Exit code 0 if every submission is
+    Keeps a verdict for each in classroom/verdicts/, prints a table, writes a page and a CSV file to
+    classroom/report/ and fills nbgrader's gradebook. Exit code 0 if every submission is
     graded, 1 if a person must look at some, 2 if something must be put right first.
     """
     with _plain_errors():
@@ -142,6 +142,7 @@ def grade(
         from autograde.export import write_csv
         from autograde.gradebook import fill_gradebook
         from autograde.kernel import Limits
+        from autograde.report import write_report
 
         assignment = load_assignment(found, level)
         limits = Limits(cpu_s=timeout, wall_s=3 * timeout)
@@ -163,7 +164,8 @@ def grade(
         verdicts.sort(key=lambda verdict: verdict.student)
         write_csv(verdicts, found.report(level))
         console.print(table(verdicts, level))
-        console.print(f"{summary(verdicts)}; {found.report(level).relative_to(found.root)}")
+        page = write_report(verdicts, found, level).relative_to(found.root)
+        console.print(f"{summary(verdicts)}; {found.report(level).relative_to(found.root)}, {page}")
         fill_gradebook(found, level, [v for v in verdicts if v.student in students])
         if any(verdict.status != Status.GRADED for verdict in verdicts):
             raise typer.Exit(1)

@@ -160,6 +160,7 @@ def test_the_table_is_printed_with_the_first_trouble_and_a_summary(graded, rows,
     assert all(student in printed for student in planted)
     assert "17 submissions" in printed
     assert "classroom/report/tiny.csv" in printed
+    assert (graded / "classroom/report/tiny.html").is_file()
     assert "that is in bits" in printed
     statuses = Counter(row["status"] for row in rows if row["item"] == "total")
     assert ", ".join(f"{statuses[status]} {status}" for status in Status) in printed
