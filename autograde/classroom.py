@@ -1,226 +1,161 @@
-"""Grade a class: every submission in its turn, side by side in worker processes.
+"""Grade a class: every submission whose verdict is not known yet, side by side on any executor.
 
 One submission is one boundary. Whatever it does ends as its own verdict, and the class goes on.
 """
 
-import contextlib
-import os
-import signal
-from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
-from multiprocessing import get_context
-from pathlib import Path
-from typing import Any
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
+from filelock import FileLock, Timeout
+
+from autograde.assignment import Assignment
 from autograde.course import Course, CourseError, is_storable
-from autograde.files import scratch_folder, write_whole
-from autograde.grade import Assignment, Graded, grade, one_line
-from autograde.kernel import CannotStart, Limits, Nursery, NurseryEnded
-from autograde.master import read_master
-from autograde.notebook import notebook_text, read_notebook
-from autograde.preflight import Unreadable, belongs_to, read_submission
-from autograde.verdict import Verdict
+from autograde.preflight import Unreadable
+from autograde.store import keep, kept_verdict
+from autograde.submission import handed_in
+from autograde.verdict import Verdict, one_line
+from autograde.worker import Result, Rules, Task, end_workers, engine, grade_task, pack
 
-DIED = "grading it ended the grader's process twice; a person must look at it"
 NAMELESS = "the folder's name is too long or not printable; rename it"
-MARGIN = 60  # seconds beyond a notebook's limit in which a worker must be done with it
-MAX_OTHERS = 20  # files in a folder that are looked at for the notebook under another name
-SUFFIXES = (".ipynb", ".py", ".json", ".txt")  # of files that may be a renamed notebook
+LOST = "the workers that graded it were lost again and again; a person must look at it"
+TICK = 0.5  # seconds between looks at the clock while nothing comes back
 
 
-def load_assignment(course: Course, level: str) -> Assignment:
-    """A built level, ready to grade. Raises CourseError if its build is not current."""
-    path = course.notebook("source", level)
-    if not path.is_file():
-        raise CourseError(f"{level} has not been built: run `autograde build {level}` first.")
-    source = read_notebook(path)
-    if source != read_master(course.masters / f"{level}.py"):
-        raise CourseError(
-            f"The master of {level} has changed: run `autograde build {level}` first."
-        )
-    return Assignment(level, read_notebook(course.notebook("release", level)), source)
+@dataclass(frozen=True)
+class Row:
+    """What one submission came to: its verdict, the one before, and whether it was graded anew."""
 
-
-def grade_class(
-    course: Course,
-    assignment: Assignment,
-    students: Iterable[str],
-    *,
-    jobs: int,
-    limits: Limits,
-    confine: bool = True,
-    gpu: bool = False,
-) -> Iterator[Verdict]:
-    """The verdict on every student, as they come, from `jobs` processes; each is kept in a file.
-
-    Raises CannotStart where student code can't be confined and `confine` asks for it.
-    """
-    waiting: list[str] = []
-    died_on = set[str]()
-    for student in students:
-        if is_storable(student):
-            waiting.insert(0, student)
-        else:
-            yield Verdict(ascii(student)[:100], assignment.level, reason=NAMELESS)
-    running: dict[Future[Verdict], tuple[ProcessPoolExecutor, str]] = {}
-    with scratch_folder() as scratch:
-        # pools of one: when a process dies, it is known over whose submission
-        arguments = (course, assignment, limits, scratch, confine, gpu)
-        idle = [_pool(arguments) for _ in range(min(jobs, len(waiting)))]
-        try:
-            while waiting or running:
-                while waiting and idle:
-                    pool, student = idle.pop(), waiting.pop()
-                    running[pool.submit(_grade_student, student)] = pool, student
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    pool, student = running.pop(future)
-                    try:
-                        verdict = future.result()
-                    except BrokenProcessPool:
-                        pool = _pool(arguments)
-                        if student not in died_on:
-                            died_on.add(student)
-                            waiting.append(student)
-                            verdict = None
-                        else:
-                            verdict = Verdict(student, assignment.level, reason=DIED)
-                            keep(course, Graded(verdict))
-                    idle.append(pool)
-                    if verdict:
-                        yield verdict
-        finally:
-            for pool in [*idle, *(pool for pool, _ in running.values())]:
-                pool.shutdown(cancel_futures=True)
-
-
-def grade_student(
-    course: Course, assignment: Assignment, student: str, nursery: Nursery, limits: Limits
-) -> Graded:
-    """Grade what a student handed in, and keep the verdict in a file.
-
-    Raises CannotStart; whatever else happens is the verdict's reason.
-    """
-    level = assignment.level
-    try:
-        data, notes = _submission(course, assignment, student)
-        graded = grade(data, assignment, nursery, student=student, limits=limits)
-        verdict = replace(graded.verdict, notes=(*notes, *graded.verdict.notes))
-        graded = replace(graded, verdict=verdict)
-        keep(course, graded)
-        return graded
-    except Unreadable as error:
-        reason = str(error)
-    except CannotStart:
-        raise
-    except Exception as error:  # a fault of the grader's: the class goes on, a person looks
-        reason = f"the grader failed, please report it: {type(error).__name__}: {error}"
-    graded = Graded(Verdict(student, level, reason=one_line(reason)))
-    keep(course, graded)
-    return graded
-
-
-def keep(course: Course, graded: Graded) -> None:
-    """Keep a verdict, and the notebook as it ran, in files that appear whole or not at all."""
-    verdict = graded.verdict
-    write_whole(verdict.to_json(), course.verdict(verdict.level, verdict.student))
-    notebook = course.notebook("autograded", verdict.level, verdict.student)
-    if graded.notebook is not None:
-        write_whole(notebook_text(graded.notebook), notebook)
-    else:
-        notebook.unlink(missing_ok=True)
-
-
-def kept_verdicts(course: Course, level: str) -> list[Verdict]:
-    """The verdicts that were kept on a level, by student. Raises CourseError if there are none."""
-    paths = sorted(course.verdict(level, "any").parent.glob("*.json"))
-    if not paths:
-        raise CourseError(
-            f"No submission of {level} has been graded: run `autograde grade {level}`."
-        )
-    verdicts = []
-    for path in paths:
-        try:
-            verdicts.append(Verdict.from_json(path.read_text("utf-8")))
-        except (ValueError, TypeError, KeyError):
-            raise CourseError(f"{path} is damaged: run `autograde grade {level}` again.") from None
-    return verdicts
-
-
-def _submission(course: Course, assignment: Assignment, student: str) -> tuple[bytes, list[str]]:
-    """The bytes of a student's notebook, found by name or else by what it holds, and notes."""
-    try:
-        return _found(course.notebook("submitted", assignment.level, student), assignment)
-    except PermissionError:
-        raise Unreadable(
-            "The folder can't be opened; give yourself the right to read it."
-        ) from None
-
-
-def _found(path: Path, assignment: Assignment) -> tuple[bytes, list[str]]:
-    if path.parent.is_symlink() or path.parent.parent.is_symlink():
-        raise Unreadable("The folder is a link to another one; hand in the notebook itself.")
-    if os.path.lexists(path):
-        return read_submission(path), []
-    others = sorted(p for p in path.parent.iterdir() if p.suffix.lower() in SUFFIXES)[:MAX_OTHERS]
-    for other in others:
-        with contextlib.suppress(Unreadable):
-            data = read_submission(other)
-            if belongs_to(data, {assignment.level: assignment.release}):
-                name = one_line(other.name)
-                return data, [f"The file is called {name}; it was taken for {path.name}."]
-    found = ", ".join(other.name for other in others) or "nothing that could be one"
-    raise Unreadable(f"There is no {path.name}; the folder has {found}.")
-
-
-def _pool(arguments: tuple[Any, ...]) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(1, get_context("spawn"), _start, arguments)
-
-
-# --- in a worker process --------------------------------------------------------------------------
+    verdict: Verdict
+    before: Verdict | None = None
+    fresh: bool = True
 
 
 @dataclass
-class _Worker:
+class ClassRun:
+    """A class being graded. Iterate over it for the rows as they come; each verdict is kept.
+
+    `width` tells how many submissions to have under way, `budget` after how many seconds no more
+    are begun: those are in `left` at the end. `under_way` has the start of each, by monotonic time.
+    """
+
     course: Course
     assignment: Assignment
-    limits: Limits
-    nursery: Nursery | CannotStart
+    students: list[str]
+    executor: Executor
+    width: Callable[[], int]
+    rules: Rules
+    force: bool = False
+    budget: float = float("inf")
+    under_way: dict[str, float] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Row]:
+        started = time.monotonic()
+        packed = pack(self.assignment)
+        before = {student: self._kept(student) for student in self.students}
+        running: dict[Future[Result], tuple[Task, Verdict | None]] = {}
+        waiting = iter(_longest_first(before))
+        try:
+            more = True
+            while more or running:
+                while more and len(running) < self.width():
+                    student = next(waiting, None)
+                    if student is None:
+                        more = False
+                    elif time.monotonic() - started > self.budget:
+                        self.left = [student, *waiting]
+                        more = False
+                    else:
+                        known = before[student]
+                        row = self._begin(student, known, packed)
+                        if isinstance(row, Row):
+                            yield row
+                            continue
+                        running[self.executor.submit(grade_task, row)] = row, known
+                        self.under_way[student] = time.monotonic()
+                for future in wait(running, TICK, FIRST_COMPLETED).done:
+                    task, known = running.pop(future)
+                    del self.under_way[task.student]
+                    yield self._end(task, future, known)
+        finally:
+            for future in running:
+                future.cancel()
+
+    def _begin(self, student: str, known: Verdict | None, packed: bytes) -> Row | Task:
+        """The task of grading a submission; the row itself where there is nothing to grade."""
+        level = self.assignment.level
+        if not is_storable(student):
+            return Row(Verdict(ascii(student)[:100], level, reason=NAMELESS))
+        try:
+            data, notes = handed_in(self.course, self.assignment, student)
+        except Unreadable as error:
+            return self._row(Result(Verdict(student, level, reason=one_line(str(error)))), known)
+        except Exception as error:  # a fault of the grader's: the class goes on, a person looks
+            reason = f"it can't be read, please report this: {type(error).__name__}: {error}"
+            return self._row(Result(Verdict(student, level, reason=one_line(reason))), known)
+        task = Task(student, level, data, tuple(notes), packed, self.rules, engine())
+        ran = self.course.notebook("autograded", level, student)
+        if known and known.key == task.key and ran.exists() and not self.force:
+            return Row(known, known, fresh=False)
+        return task
+
+    def _end(self, task: Task, future: Future[Result], known: Verdict | None) -> Row:
+        try:
+            result = future.result()
+        except CourseError:
+            raise
+        except Exception:  # as Dask's, when workers die over a submission
+            return self._row(Result(Verdict(task.student, task.level, reason=LOST)), known)
+        if result.verdict.items:  # a fault of the grader's is worth another try next time
+            result = replace(result, verdict=replace(result.verdict, key=task.key))
+        return self._row(result, known)
+
+    def _row(self, result: Result, known: Verdict | None) -> Row:
+        keep(self.course, result.verdict, result.notebook)
+        return Row(result.verdict, known)
+
+    def _kept(self, student: str) -> Verdict | None:
+        if not is_storable(student):
+            return None
+        return kept_verdict(self.course, self.assignment.level, student)
 
 
-_worker: _Worker
+def _longest_first(before: dict[str, Verdict | None]) -> list[str]:
+    """Students, those first whose submission took longest last time; new ones in the middle."""
+    times = [verdict.seconds for verdict in before.values() if verdict]
+    typical = statistics.median(times) if times else 0.0
+    seconds = {student: v.seconds if v else typical for student, v in before.items()}
+    return sorted(before, key=lambda student: (-seconds[student], student))
 
 
-def _start(
-    course: Course,
-    assignment: Assignment,
-    limits: Limits,
-    scratch: Path,
-    confine: bool,
-    gpu: bool,
-) -> None:
-    global _worker
-    nursery: Nursery | CannotStart
+@contextmanager
+def local_workers(jobs: int) -> Iterator[tuple[Executor, Callable[[], int]]]:
+    """An executor of so many threads, each with a worker process, and its width; ended at the end.
+
+    A worker starts with the first submission that its thread is given.
+    """
+    executor = ThreadPoolExecutor(jobs, "grading")
     try:
-        nursery = Nursery(scratch, confine=confine, gpu=gpu)
-    except CannotStart as error:  # a worker's initializer must not fail: the reason would be lost
-        nursery = error
-    _worker = _Worker(course, assignment, limits, nursery)
-
-
-def _grade_student(student: str) -> Verdict:
-    worker = _worker
-    if isinstance(worker.nursery, CannotStart):
-        raise worker.nursery
-    # The last resort against what no limit of a kernel's sees, as a test that never ends: this
-    # process dies, and `grade_class` makes it a row.
-    signal.alarm(int(worker.limits.notebook_wall_s) + MARGIN)
-    try:
-        return grade_student(
-            worker.course, worker.assignment, student, worker.nursery, worker.limits
-        ).verdict
-    except NurseryEnded:
-        os._exit(1)  # the worker that takes this one's place has a nursery of its own
+        yield executor, lambda: jobs
     finally:
-        signal.alarm(0)
+        executor.shutdown(wait=False, cancel_futures=True)
+        end_workers()
+
+
+@contextmanager
+def alone(course: Course, level: str) -> Iterator[None]:
+    """Keep others from grading the same level of the class meanwhile; CourseError if one does."""
+    folder = course.verdict(level, "any").parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".lock", timeout=0)
+        with lock:
+            yield
+    except Timeout:
+        raise CourseError(
+            f"Another `autograde grade {level}` is at work on this class: wait for it, or stop it."
+        ) from None

@@ -12,14 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    track,
-)
+from rich.progress import track
 
 from autograde.course import CourseError, find_course
 from autograde.formats import Format
@@ -62,6 +55,15 @@ def _plain_errors() -> Iterator[None]:
     except CourseError as error:
         typer.echo(f"autograde: {error}", err=True)
         raise typer.Exit(2) from None
+    except OSError as error:  # a full disk, a folder that may not be written, a name too long
+        where = f"{error.filename}: " if error.filename else ""
+        text = f"autograde: {where}{error.strerror or error}. Nothing that was finished is lost: "
+        typer.echo(text + "mend this, then run the same command again.", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        text = "autograde: stopped. Nothing that was finished is lost: the same command goes on."
+        typer.echo(text, err=True)
+        raise typer.Exit(130) from None
 
 
 @app.command(epilog="Example: autograde build level2")
@@ -116,6 +118,17 @@ def grade(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", min=1, help="Submissions graded side by side.")
     ] = os.cpu_count() or 1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Grade on the Dask cluster there, not on this host."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Grade those anew that have not changed, too.")
+    ] = False,
+    budget: Annotated[
+        float, typer.Option(min=0, metavar="MINUTES", help="Begin no submission after so long.")
+    ] = float("inf"),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the last line only.")] = False,
     unsafe: Annotated[
         bool,
         typer.Option("--unsafe-no-sandbox", help="Run student code as yourself, unconfined."),
@@ -128,46 +141,50 @@ def grade(
     ] = False,
     course: CourseOption = None,
 ) -> None:
-    """Grade every submission of a level in classroom/submitted/.
+    """Grade the submissions of a level in classroom/submitted/ that are new or have changed.
 
     Keeps a verdict for each in classroom/verdicts/, prints a table, writes a page and a CSV file to
-    classroom/report/ and fills nbgrader's gradebook. Exit code 0 if every submission is
-    graded, 1 if a person must look at some, 2 if something must be put right first.
+    classroom/report/ and fills nbgrader's gradebook. Stop it at any time: the same command goes on.
+    Exit code 0 if every submission is graded, 1 if a person must look at some, 2 if something must
+    be put right first.
     """
     with _plain_errors():
         found = find_course(course)
         students = found.submitted_students(found.level(level))
-        # torch and nbgrader take seconds: not for a typing error
-        from autograde.classroom import grade_class, load_assignment
+        # nbgrader takes seconds: not for a typing error
+        from autograde.assignment import load_assignment
+        from autograde.classroom import ClassRun, alone, local_workers
+        from autograde.cluster import cluster_workers
         from autograde.export import write_csv
         from autograde.gradebook import fill_gradebook
-        from autograde.kernel import Limits
+        from autograde.limits import Limits
+        from autograde.progress import Watch, changes
         from autograde.report import write_report
+        from autograde.worker import Rules
 
-        assignment = load_assignment(found, level)
-        limits = Limits(cpu_s=timeout, wall_s=3 * timeout)
-        verdicts = []
-        with _progress() as progress:
-            task = progress.add_task(f"grading {level}", total=len(students), speed="")
-            for verdict in grade_class(
-                found,
-                assignment,
-                students,
-                jobs=jobs,
-                limits=limits,
-                confine=not unsafe,
-                gpu=gpu,
-            ):
-                verdicts.append(verdict)
-                speed = len(verdicts) / (progress.tasks[task].elapsed or 1)
-                progress.update(task, advance=1, speed=f"{speed:.1f} students/s")
-        verdicts.sort(key=lambda verdict: verdict.student)
-        write_csv(verdicts, found.report(level))
-        console.print(table(verdicts, level))
-        page = write_report(verdicts, found, level).relative_to(found.root)
-        console.print(f"{summary(verdicts)}; {found.report(level).relative_to(found.root)}, {page}")
-        fill_gradebook(found, level, [v for v in verdicts if v.student in students])
-        if any(verdict.status != Status.GRADED for verdict in verdicts):
+        rules = Rules(Limits(cpu_s=timeout, wall_s=3 * timeout), confine=not unsafe, gpu=gpu)
+        workers = cluster_workers(scheduler) if scheduler else local_workers(jobs)
+        with alone(found, level):
+            with workers as (executor, width):
+                assignment = load_assignment(found, level)
+                run = ClassRun(
+                    found, assignment, students, executor, width, rules, force, 60 * budget
+                )
+                rows = list(Watch(run, console, found.log(level), quiet).rows())
+            verdicts = sorted((row.verdict for row in rows), key=lambda verdict: verdict.student)
+            write_csv(verdicts, found.report(level))
+            page = write_report(verdicts, found, level).relative_to(found.root)
+            if not quiet:
+                console.print(table(verdicts, level))
+                for line in changes(rows):
+                    console.print(f"changed: {line}", markup=False, highlight=False, soft_wrap=True)
+            unchanged = sum(not row.fresh for row in rows)
+            line = f"{summary(verdicts)}; {unchanged} unchanged" if unchanged else summary(verdicts)
+            console.print(f"{line}; {found.report(level).relative_to(found.root)}, {page}")
+            fill_gradebook(found, level, [v for v in verdicts if v.student in set(students)])
+        if run.left:
+            console.print(f"{len(run.left)} not begun, the time was up: the same command goes on.")
+        if run.left or any(verdict.status != Status.GRADED for verdict in verdicts):
             raise typer.Exit(1)
 
 
@@ -182,8 +199,8 @@ def gradebook(
 
     A person's marks and comments stay as they are.
     """
-    from autograde.classroom import kept_verdicts
     from autograde.gradebook import fill_gradebook
+    from autograde.store import kept_verdicts
 
     with _plain_errors():
         found = find_course(course)
@@ -207,9 +224,9 @@ def report(
     Scores, how hard each item is and how well it discriminates, misconceptions, every student, and
     what needs a person. Made from classroom/verdicts/: nothing is graded again.
     """
-    from autograde.classroom import kept_verdicts
     from autograde.report import write_report
     from autograde.statistics import class_statistics
+    from autograde.store import kept_verdicts
 
     with _plain_errors():
         found = find_course(course)
@@ -297,15 +314,3 @@ def doctor() -> None:
         console.print(f"{feature.name}: {feature.detail}", markup=False, highlight=False)
     if not all(feature.ok for feature in found):
         raise typer.Exit(1)
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[speed]}"),
-        TextColumn("time left"),
-        TimeRemainingColumn(),
-        console=console,
-    )

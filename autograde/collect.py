@@ -20,10 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from autograde.archive import Refused, entries, open_zip, unpack
-from autograde.classroom import SUFFIXES
 from autograde.course import Course, CourseError
 from autograde.files import remove_tree
-from autograde.grade import one_line
 from autograde.identity import Origin, name_people
 from autograde.intake import Handed, Person, whose
 from autograde.late import TIMESTAMP
@@ -31,6 +29,8 @@ from autograde.notebook import read_notebook
 from autograde.placing import Placer, State
 from autograde.preflight import Unreadable, belongs_to, read_submission
 from autograde.roster import Roster
+from autograde.submission import SUFFIXES
+from autograde.verdict import one_line
 
 MAX_FILES = 20  # of a student that are looked at
 ALIKE = "others in the ZIP have the same name; give the list of students with --roster"

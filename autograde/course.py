@@ -69,6 +69,10 @@ class Course:
         """The table of a graded level."""
         return self.classroom / "report" / f"{level}.csv"
 
+    def log(self, level: str) -> Path:
+        """What was graded when, for programs: a line of JSON for each event."""
+        return self.classroom / "log" / f"{level}.jsonl"
+
     def levels(self) -> list[str]:
         """The levels that have a master, in order."""
         names = sorted(path.stem for path in self.masters.glob("*.py"))

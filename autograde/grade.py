@@ -6,35 +6,21 @@ the cells that went well, and grading goes on.
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from nbformat import NotebookNode
 
+from autograde.assignment import Assignment
 from autograde.judge import Ruling, judge
-from autograde.kernel import Died, Failure, Kernel, Limits, Nursery
-from autograde.master import Item, cells_by_id, items
+from autograde.kernel import CannotStart, Died, Failure, Kernel, Nursery
+from autograde.limits import Limits
+from autograde.master import Item, items
 from autograde.notebook import node
 from autograde.outputs import inert
 from autograde.preflight import Prepared, PreparedCell, Unreadable, as_notebook, preflight
-from autograde.verdict import ItemResult, Outcome, Verdict
-
-MESSAGE_LENGTH = 500
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """A level as the grader needs it: what students were given, and the tests they were not."""
-
-    level: str
-    release: NotebookNode
-    source: NotebookNode
-
-    @property
-    def tests(self) -> dict[str, str]:
-        """The source of each test cell, hidden tests included, by grade_id."""
-        cells = cells_by_id(self.source)
-        return {item.graded: cells[item.graded].source for item in items(self.source)}
+from autograde.verdict import ItemResult, Outcome, Verdict, one_line
 
 
 @dataclass(frozen=True)
@@ -52,25 +38,44 @@ def grade(
     *,
     student: str = "",
     limits: Limits | None = None,
+    notes: Sequence[str] = (),
 ) -> Graded:
-    """Grade one submission; whatever is wrong with it ends as a verdict with a reason."""
+    """Grade one submission; whatever is wrong with it ends as a verdict with a reason.
+
+    `notes` are put before the verdict's own. Raises CannotStart; a fault of the grader's own is a
+    reason too, so that the class goes on and a person looks.
+    """
     try:
-        prepared = preflight(data, assignment.release)
+        return _grade(data, assignment, nursery, student, limits or Limits(), notes)
     except Unreadable as error:
-        return Graded(Verdict(student, assignment.level, reason=str(error)))
+        reason = str(error)
+    except CannotStart:
+        raise
+    except Exception as error:
+        reason = f"the grader failed, please report it: {type(error).__name__}: {error}"
+    return Graded(Verdict(student, assignment.level, reason=one_line(reason)))
+
+
+def _grade(
+    data: bytes,
+    assignment: Assignment,
+    nursery: Nursery,
+    student: str,
+    limits: Limits,
+    notes: Sequence[str],
+) -> Graded:
     started = time.monotonic()
-    run = _Run(assignment, nursery, limits or Limits())
+    prepared = preflight(data, assignment.release)
+    run = _Run(assignment, nursery, limits)
     try:
         run.all(prepared)
     finally:
         run.close()
-    results = tuple(run.result(item, prepared) for item in items(assignment.source))
-    notes = tuple(note.message for note in prepared.notes)
     verdict = Verdict(
         student,
         assignment.level,
-        results,
-        notes=notes,
+        tuple(run.result(item, prepared) for item in items(assignment.source)),
+        notes=(*notes, *(note.message for note in prepared.notes)),
         confined=nursery.confined,
         seconds=round(time.monotonic() - started, 3),
     )
@@ -195,10 +200,3 @@ def _of_failure(failure: Failure) -> _Trouble:
     if failure.type == "MemoryError":
         return _Trouble(Outcome.OUT_OF_MEMORY, "The cell asked for more memory than there is.")
     return _Trouble(Outcome.ERROR, failure.sentence)
-
-
-def one_line(text: str) -> str:
-    """A message on one line, printable and short."""
-    line = " ".join(text.split())
-    line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
-    return line if len(line) <= MESSAGE_LENGTH else line[: MESSAGE_LENGTH - 1] + "…"

@@ -29,6 +29,7 @@ import torch
 from autograde import host, sandbox, wire
 from autograde.course import CourseError
 from autograde.files import remove_tree
+from autograde.limits import Limits
 from autograde.outputs import add_output, clean
 
 Cause = Literal["timed out", "out of memory", "crashed"]
@@ -36,22 +37,6 @@ LATE = "your code ran past the time limit and did not stop"
 DISTURBED = "your code disturbed the grading"
 TICK = 0.02  # seconds between looks at what a busy kernel uses
 START = 60.0  # seconds for the warm parent to import torch on a slow disk
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one student's process may use."""
-
-    cpu_s: float = 30.0  # of one cell or one call
-    wall_s: float = 90.0  # the same; generous, so that a busy grader fails nobody
-    notebook_wall_s: float = 600.0  # of everything, restarts included
-    grace_s: float = 1.0  # between the interrupt and the kill
-    memory: int = 2 << 30  # bytes above the warm parent's
-    disk: int = 64 << 20  # bytes in the student's folder
-    files: int = 2_000
-    threads: int = 64
-    output: int = 4 << 20  # bytes of output of one cell
-    notebook_output: int = 16 << 20  # of all cells
 
 
 class Died(Exception):

@@ -7,10 +7,10 @@ from typing import Any
 from nbgrader.api import BaseCell, Student
 from sqlalchemy import func, select
 
-from autograde.classroom import kept_verdicts
 from autograde.course import Course, CourseError
 from autograde.gradebook import GRADE, NOTEBOOK, SUBMISSION, Scores
 from autograde.identity import Origin, origins
+from autograde.store import kept_verdicts
 from autograde.verdict import ItemResult, Verdict
 
 CELL, STUDENT = BaseCell.__table__, Student.__table__

@@ -18,11 +18,17 @@ from nbconvert.exporters import NotebookExporter
 from traitlets import Bool, Float
 from traitlets.config import Config
 
-from autograde.classroom import grade_student, load_assignment
+from autograde.assignment import Assignment, load_assignment
 from autograde.course import Course, CourseError
-from autograde.grade import Assignment
+from autograde.grade import Graded, grade
 from autograde.gradebook import Scores
-from autograde.kernel import Limits, Nursery
+from autograde.kernel import Nursery
+from autograde.limits import Limits
+from autograde.notebook import notebook_text
+from autograde.preflight import Unreadable
+from autograde.store import keep
+from autograde.submission import handed_in
+from autograde.verdict import Verdict
 
 
 class GradingExporter(NotebookExporter):
@@ -53,7 +59,15 @@ class GradingExporter(NotebookExporter):
             self._assignment = load_assignment(course, level)
         limits = Limits(cpu_s=self.timeout, wall_s=3 * self.timeout)
         nursery = _nursery(confine=not self.unsafe_no_sandbox)
-        graded = grade_student(course, self._assignment, student, nursery, limits)
+        try:
+            data, notes = handed_in(course, self._assignment, student)
+            graded = grade(
+                data, self._assignment, nursery, student=student, limits=limits, notes=notes
+            )
+        except Unreadable as error:
+            graded = Graded(Verdict(student, level, reason=str(error)))
+        ran = graded.notebook
+        keep(course, graded.verdict, None if ran is None else notebook_text(ran))
         with Scores(course, level) as scores:
             scores.write(graded.verdict)
         if graded.notebook is None:

@@ -108,3 +108,4 @@ def _seed() -> None:
 
 if __name__ == "__main__":
     main(socket.socket(fileno=int(sys.argv[1])))
+    os._exit(0)  # IPython would tidy up a folder that is gone by now

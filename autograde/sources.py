@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from nbformat import NotebookNode
 
-from autograde.classroom import kept_verdicts
 from autograde.course import Course
 from autograde.master import settings
 from autograde.notebook import read_notebook
+from autograde.store import kept_verdicts
 
 
 def source_files(course: Course, level: str) -> Iterator[tuple[str, str]]:

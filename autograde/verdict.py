@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Self
 
+MESSAGE_LENGTH = 500
+
 
 class Outcome(StrEnum):
     """How one item came out."""
@@ -47,7 +49,8 @@ class Verdict:
     """One submission. `reason` says why an ungradable one is; it then has no items.
 
     `notes` tells what was put right in the file; `confined` is False where the student's code ran
-    without a sandbox, and `seconds` is how long grading took.
+    without a sandbox, and `seconds` is how long grading took. `key` is the digest of all that the
+    verdict follows from: while it stays the same, so does the verdict.
 
     >>> items = (ItemResult("a", Outcome.CORRECT, 2, 2), ItemResult("b", Outcome.WRONG, 0, 3))
     >>> verdict = Verdict("mueller-07", "level2", items)
@@ -64,6 +67,7 @@ class Verdict:
     notes: tuple[str, ...] = ()
     confined: bool = True
     seconds: float = field(default=0.0, compare=False)
+    key: str = field(default="", compare=False)
 
     def to_json(self) -> str:
         """The verdict as text to keep."""
@@ -94,3 +98,10 @@ class Verdict:
     def max_points(self) -> float:
         """The points to be had."""
         return sum(item.max_points for item in self.items)
+
+
+def one_line(text: str) -> str:
+    """A message on one line, printable and short."""
+    line = " ".join(text.split())
+    line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    return line if len(line) <= MESSAGE_LENGTH else line[: MESSAGE_LENGTH - 1] + "…"

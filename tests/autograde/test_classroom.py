@@ -1,23 +1,32 @@
 """A class: every submission becomes a row, whatever becomes of the process that grades it."""
 
 import contextlib
+import copy
 import json
 import threading
 import time
-from multiprocessing import resource_tracker
+from concurrent.futures import Executor, Future
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from autograde import classroom, host
-from autograde.classroom import DIED, grade_class, kept_verdicts, load_assignment
+from autograde import classroom, grade, host, worker
+from autograde.assignment import load_assignment
+from autograde.classroom import ClassRun, alone, local_workers
 from autograde.course import CourseError, find_course
-from autograde.kernel import CannotStart, Limits, Nursery
+from autograde.kernel import CannotStart, Nursery
+from autograde.limits import Limits
 from autograde.notebook import notebook_text
+from autograde.progress import changes
+from autograde.store import keep, kept_verdict, kept_verdicts
 from autograde.verdict import Status, Verdict
+from autograde.worker import DIED, Rules
 
-LIMITS = Limits(cpu_s=5, wall_s=20)
+RULES = Rules(Limits(cpu_s=5, wall_s=20))
 RIGHT = {
     "T_surprise": "def surprise(p):\n    return -math.log(p)",
     "T_choices": "choices = 8",
@@ -46,14 +55,53 @@ def hand_in(built, tiny):
     return hand_in
 
 
+class InPlace(Executor):
+    """Runs a task in this process, in the nursery that tests share."""
+
+    def __init__(self, nursery):
+        self.nursery, self.submitted = nursery, []
+
+    def submit(self, function, task):
+        assert function is worker.grade_task
+        self.submitted.append(task.student)
+        future = Future()
+        future.set_result(worker._graded(task, self.nursery))
+        return future
+
+
 @pytest.fixture
-def graded(built, tiny, nursery):
-    """Grade what a student handed in, without a worker process."""
+def executor(nursery):
+    return InPlace(nursery)
+
+
+@pytest.fixture
+def run(built, tiny, executor):
+    """A run over the class, without a worker process."""
+
+    def run(*students, rules=RULES, assignment=tiny, **options):
+        students = list(students) or built.submitted_students("tiny")
+        return ClassRun(built, assignment, students, executor, lambda: 2, rules, **options)
+
+    return run
+
+
+@pytest.fixture
+def graded(run):
+    """The verdict on what a student handed in."""
 
     def graded(student):
-        return classroom.grade_student(built, tiny, student, nursery, LIMITS).verdict
+        (row,) = run(student)
+        return row.verdict
 
     return graded
+
+
+def in_workers(course, assignment, jobs=1, students=None):
+    """The verdicts of real worker processes, as they come."""
+    students = students or course.submitted_students("tiny")
+    with local_workers(jobs) as (executor, width):
+        for row in ClassRun(course, assignment, students, executor, width, RULES):
+            yield row.verdict
 
 
 # tells by a file that it is there, then waits for one that lets it go on
@@ -97,8 +145,7 @@ def test_a_grader_that_is_killed_costs_nobody_anything_but_whom_it_dies_over_twi
     hand_in("sue", T_choices=WAITING.format("twice"))
     for name, times in (("once", 1), ("twice", 2)):
         threading.Thread(target=kill_graders, args=(name, times), daemon=True).start()
-    students = built.submitted_students("tiny")
-    verdicts = list(grade_class(built, tiny, students, jobs=2, limits=LIMITS))
+    verdicts = list(in_workers(built, tiny, jobs=2))
     points = {verdict.student: verdict.points for verdict in verdicts}
     assert points == {"ada": 5, "bob": 5, "eve": 5, "sue": None}
     kept = kept_verdicts(built, "tiny")
@@ -109,9 +156,8 @@ def test_a_grader_that_is_killed_costs_nobody_anything_but_whom_it_dies_over_twi
 def test_a_stopped_run_leaves_no_process_behind(hand_in, built, tiny):
     for student in ("ada", "bob"):
         hand_in(student)
-    resource_tracker.ensure_running()  # multiprocessing's own, which stays
     before = {process.pid for process in psutil.Process().children()}
-    verdicts = grade_class(built, tiny, ["ada", "bob"], jobs=1, limits=LIMITS)
+    verdicts = in_workers(built, tiny)
     next(verdicts)
     verdicts.close()
     assert not {process.pid for process in psutil.Process().children()} - before
@@ -162,7 +208,7 @@ def test_a_link_is_not_followed(hand_in, graded, tmp_path):
 
 def test_a_fault_of_the_graders_is_a_row_and_not_the_end(hand_in, graded, built, monkeypatch):
     hand_in("ada")
-    monkeypatch.setattr(classroom, "grade", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(grade, "preflight", lambda *_: 1 / 0)
     verdict = graded("ada")
     assert verdict.status == Status.UNGRADABLE
     assert "the grader failed, please report it: ZeroDivisionError" in verdict.reason
@@ -183,3 +229,119 @@ def test_a_level_is_graded_by_the_tests_it_was_built_with(built):
     built.notebook("source", "tiny").unlink()
     with pytest.raises(CourseError, match="has not been built"):
         load_assignment(built, "tiny")
+
+
+def test_what_has_not_changed_is_not_graded_again_unless_asked_to(hand_in, run, executor):
+    hand_in("ada"), hand_in("bob")
+    first = list(run())
+    assert [row.fresh for row in first] == [True, True]
+    hand_in("bob", T_choices="choices = 7")
+    assert [(row.verdict.student, row.fresh) for row in run()] == [("ada", False), ("bob", True)]
+    assert executor.submitted == ["ada", "bob", "bob"]
+    assert [row.fresh for row in run(force=True)] == [True, True]
+
+
+def test_other_tests_limits_or_another_grader_grade_anew(hand_in, run, tiny, monkeypatch):
+    hand_in("ada")
+    list(run())
+    assert [row.fresh for row in run(rules=replace(RULES, gpu=True))] == [True]
+    source = copy.deepcopy(tiny.source)
+    source.cells[-1].source += "\n# one more thing"
+    assert [row.fresh for row in run(assignment=replace(tiny, source=source))] == [True]
+    list(run())
+    monkeypatch.setattr(classroom, "engine", lambda: "another")
+    monkeypatch.setattr(worker, "engine", lambda: "another")
+    assert [row.fresh for row in run()] == [True]
+
+
+def test_a_verdict_that_is_damaged_or_stands_alone_is_made_again(hand_in, run, built):
+    hand_in("ada")
+    (row,) = run()
+    built.verdict("tiny", "ada").write_text("{")
+    assert [again.verdict for again in run()] == [row.verdict]
+    assert kept_verdict(built, "tiny", "ada") == row.verdict
+    built.notebook("autograded", "tiny", "ada").unlink()
+    assert [row.fresh for row in run()] == [True]
+    assert built.notebook("autograded", "tiny", "ada").exists()
+
+
+def test_a_fault_of_the_graders_is_tried_again_next_time(hand_in, run, monkeypatch):
+    hand_in("ada")
+    with monkeypatch.context() as broken:
+        broken.setattr(grade, "preflight", lambda *_: 1 / 0)
+        assert [row.verdict.status for row in run()] == [Status.UNGRADABLE]
+    assert [(row.fresh, row.verdict.points) for row in run()] == [(True, 5)]
+
+
+def test_a_run_that_is_stopped_goes_on_where_it_was(hand_in, run):
+    for student in ("ada", "bob", "eve"):
+        hand_in(student)
+    rows = iter(run())
+    done = next(rows).verdict.student
+    rows.close()
+    fresh = {row.verdict.student: row.fresh for row in run()}
+    assert not fresh.pop(done)
+    assert sum(fresh.values()) >= 1
+
+
+def test_what_changed_since_last_time_is_told(hand_in, run):
+    hand_in("ada"), hand_in("bob")
+    assert list(changes(list(run()))) == []
+    hand_in("bob", T_choices="choices = 7")
+    (line,) = changes(list(run()))
+    assert line == "bob 5 → 3: T_choices correct → wrong"
+
+
+def test_those_that_took_long_last_time_begin_first_and_new_ones_in_the_middle(
+    hand_in, run, built, executor
+):
+    for student, seconds in {"ada": 1, "bob": 30, "eve": 3, "new": None, "sue": 9}.items():
+        hand_in(student)
+        if seconds:
+            keep(built, Verdict(student, "tiny", seconds=seconds))
+    list(run())
+    assert executor.submitted == ["bob", "sue", "new", "eve", "ada"]
+
+
+def test_when_the_time_is_up_nothing_more_begins_and_the_next_run_goes_on(hand_in, run):
+    for student in ("ada", "bob"):
+        hand_in(student)
+    short = run(budget=0)
+    assert list(short) == []
+    assert short.left == ["ada", "bob"]
+    assert len(list(run())) == 2
+
+
+def test_two_at_a_time_are_refused_with_the_reason(built):
+    with (
+        alone(built, "tiny"),
+        pytest.raises(CourseError, match="Another `autograde grade tiny` is at work"),
+        alone(built, "tiny"),
+    ):
+        pass
+    with alone(built, "tiny"):
+        assert kept_verdict(built, "tiny", "any") is None
+
+
+def test_a_worker_of_another_version_is_refused_by_name(hand_in, run, monkeypatch):
+    hand_in("ada")
+    monkeypatch.setattr(classroom, "engine", lambda: "another")
+    with pytest.raises(CourseError, match="is another version: install the same one there"):
+        list(run())
+
+
+task_parts = st.fixed_dictionaries(
+    {
+        "student": st.text(max_size=3),
+        "data": st.binary(max_size=3),
+        "notes": st.lists(st.text(max_size=2), max_size=2).map(tuple),
+        "assignment": st.binary(max_size=2),
+        "engine": st.text(max_size=2),
+    }
+)
+
+
+@given(task_parts, task_parts)
+def test_tasks_have_one_key_exactly_if_they_are_the_same(one, other):
+    keys = [worker.Task(level="tiny", rules=RULES, **parts).key for parts in (one, other)]
+    assert (keys[0] == keys[1]) == (one == other)

@@ -8,15 +8,15 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from autograde.classroom import load_assignment
+from autograde.assignment import load_assignment
 from autograde.course import find_course
 from autograde.export import write_csv
-from autograde.grade import MESSAGE_LENGTH, grade
-from autograde.kernel import Limits
+from autograde.grade import grade
+from autograde.limits import Limits
 from autograde.master import cells_by_id
 from autograde.notebook import notebook_text, read_notebook
 from autograde.table import UNCONFINED, summary, table
-from autograde.verdict import ItemResult, Outcome, Status, Verdict
+from autograde.verdict import MESSAGE_LENGTH, ItemResult, Outcome, Status, Verdict
 
 RIGHT = {
     "T_surprise": "def surprise(p):\n    return -math.log(p)",

@@ -12,10 +12,10 @@ from gradebook_rows import rows
 from nbgrader.api import Gradebook
 from tiny_course import AUTOGRADE, autograde
 
-from autograde.classroom import kept_verdicts
 from autograde.course import CourseError, find_course
 from autograde.files import write_whole
 from autograde.gradebook import Scores, enter_level, fill_gradebook
+from autograde.store import kept_verdicts
 from autograde.verdict import ItemResult, Outcome, Verdict
 
 VERDICTS = [

@@ -3,7 +3,8 @@
 import pytest
 
 from autograde.judge import RemoteFunction, judge, rebuilt
-from autograde.kernel import Died, Failure, Limits
+from autograde.kernel import Died, Failure
+from autograde.limits import Limits
 from autograde.verdict import Outcome
 from course_lib.check import each, observe
 

@@ -10,7 +10,8 @@ import psutil
 import pytest
 import torch
 
-from autograde.kernel import INTERRUPTED, Died, Failure, Limits
+from autograde.kernel import INTERRUPTED, Died, Failure
+from autograde.limits import Limits
 from course_lib.plain import Opaque
 
 LIMITS = Limits(

@@ -15,12 +15,12 @@ from nbgrader.coursedir import CourseDirectory
 from tiny_course import AUTOGRADE, autograde
 
 from autograde import nbgrader_plugin
-from autograde.classroom import kept_verdicts
 from autograde.course import Course, find_course
 from autograde.demo import plan
 from autograde.files import write_whole
 from autograde.master import cells_by_id
 from autograde.notebook import notebook_text, read_notebook
+from autograde.store import kept_verdicts
 
 TIMEOUT = 4
 RIGHT = ["correct", "correct", "correct", "needs a person"]

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_course import autograde
 
-from autograde.classroom import kept_verdicts
 from autograde.course import find_course
 from autograde.files import write_whole
 from autograde.page import visible
 from autograde.report import KINDS, RANKED, report_page, write_report
 from autograde.statistics import class_statistics
+from autograde.store import kept_verdicts
 from autograde.table import SIGNS, UNCONFINED
 from autograde.verdict import ItemResult, Outcome, Status, Verdict
 

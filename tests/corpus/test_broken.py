@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from classes import LEVEL, Row, answered, check_good_ones, verdict
 
-from autograde.classroom import load_assignment
+from autograde.assignment import Assignment, load_assignment
 from autograde.course import find_course
-from autograde.grade import Assignment, grade
+from autograde.grade import grade
 from autograde.kernel import Nursery
 
 RIGHT_SURPRISE = "def surprise(p):\n    return -math.log(p)\n"

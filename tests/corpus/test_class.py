@@ -12,11 +12,14 @@ import psutil
 import pytest
 from classes import GOOD, LEVEL, Row
 
-from autograde.classroom import _submission, grade_class, load_assignment
+from autograde.assignment import load_assignment
+from autograde.classroom import ClassRun, local_workers
 from autograde.course import find_course
 from autograde.files import remove_tree
-from autograde.kernel import Limits
+from autograde.limits import Limits
 from autograde.preflight import Unreadable
+from autograde.submission import handed_in
+from autograde.worker import Rules
 
 
 def test_a_class_outlives_its_nursery(walls: Path, tmp_path: Path) -> None:
@@ -26,14 +29,15 @@ def test_a_class_outlives_its_nursery(walls: Path, tmp_path: Path) -> None:
         Row(name).hand_in(course)
     students = course.submitted_students(LEVEL)
     verdicts = []
-    for verdict in grade_class(
-        course, load_assignment(course, LEVEL), students, jobs=1, limits=Limits()
-    ):
-        verdicts.append(verdict)
-        if len(verdicts) == 1:
-            below = psutil.Process().children(recursive=True)
-            (nursery,) = (child for child in below if "autograde.nursery" in child.cmdline())
-            nursery.kill()  # as the system does where memory is short
+    with local_workers(1) as (executor, width):
+        for row in ClassRun(
+            course, load_assignment(course, LEVEL), students, executor, width, Rules(Limits())
+        ):
+            verdicts.append(row.verdict)
+            if len(verdicts) == 1:
+                mine = psutil.Process().children()
+                (worker,) = (child for child in mine if "autograde.worker" in child.cmdline())
+                worker.children()[0].kill()  # its nursery; as the system does, short of memory
     assert [verdict.student for verdict in verdicts] == students
     assert [verdict.points for verdict in verdicts] == [8] * 3
 
@@ -41,12 +45,9 @@ def test_a_class_outlives_its_nursery(walls: Path, tmp_path: Path) -> None:
 def test_a_worker_that_hangs_is_ended() -> None:
     hanging = """
 import time
-from autograde import classroom
-from autograde.kernel import Limits
-classroom.MARGIN = 1
-classroom.grade_student = lambda *_: time.sleep(30)
-classroom._worker = classroom._Worker(None, None, Limits(notebook_wall_s=0), None)
-classroom._grade_student("somebody")
+from autograde import worker
+with worker._alarm(1):
+    time.sleep(30)
 """
     done = subprocess.run([sys.executable, "-c", hanging], timeout=60)
     assert done.returncode == -signal.SIGALRM
@@ -102,4 +103,4 @@ def test_a_locked_folder_is_a_row_of_its_own(
         monkeypatch.setattr(Path, name, partialmethod(looked, look=getattr(Path, name)))
     assert course.submitted_students(LEVEL) == ["a", "locked", "z"]
     with pytest.raises(Unreadable, match="can't be opened"):
-        _submission(course, load_assignment(course, LEVEL), "locked")
+        handed_in(course, load_assignment(course, LEVEL), "locked")
