@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from filelock import FileLock, Timeout
 
@@ -98,9 +98,10 @@ class ClassRun:
             reason = f"it can't be read, please report this: {type(error).__name__}: {error}"
             return self._row(Result(Verdict(student, level, reason=one_line(reason))), known)
         task = Task(student, level, data, tuple(notes), packed, self.rules, engine())
-        ran = self.course.notebook("autograded", level, student)
-        if known and known.key == task.key and ran.exists() and not self.force:
-            return Row(known, known, fresh=False)
+        if known and known.key == task.key and not self.force:
+            ran = self.course.notebook("autograded", level, student)
+            if known.reason or ran.exists():
+                return Row(known, known, fresh=False)
         return task
 
     def _end(self, task: Task, future: Future[Result], known: Verdict | None) -> Row:
@@ -110,8 +111,6 @@ class ClassRun:
             raise
         except Exception:  # as Dask's, when workers die over a submission
             return self._row(Result(Verdict(task.student, task.level, reason=LOST)), known)
-        if result.verdict.items:  # a fault of the grader's is worth another try next time
-            result = replace(result, verdict=replace(result.verdict, key=task.key))
         return self._row(result, known)
 
     def _row(self, result: Result, known: Verdict | None) -> Row:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
 
+import autograde.quick  # noqa: F401 - first
 from autograde.course import CourseError, find_course
 from autograde.formats import Format
 from autograde.table import summary, table

@@ -10,6 +10,7 @@ import re
 import sysconfig
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ class Course:
         # by value, since a configuration may hold classes of its own, as a plugin for late work
         return _unpickled, (cloudpickle.dumps((self.root, self.config)),)
 
-    @property
+    @cached_property
     def nbgrader(self) -> Any:
         """nbgrader's own CourseDirectory."""
         from nbgrader.coursedir import CourseDirectory  # takes a second: not for `--help`

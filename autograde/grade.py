@@ -25,10 +25,14 @@ from autograde.verdict import ItemResult, Outcome, Verdict, one_line
 
 @dataclass(frozen=True)
 class Graded:
-    """A verdict, and the notebook that it is about as it ran: for feedback, never for the score."""
+    """A verdict, and the notebook that it is about as it ran: for feedback, never for the score.
+
+    `settled` unless the grader itself failed: another try would end the same way.
+    """
 
     verdict: Verdict
     notebook: NotebookNode | None = None
+    settled: bool = True
 
 
 def grade(
@@ -48,12 +52,13 @@ def grade(
     try:
         return _grade(data, assignment, nursery, student, limits or Limits(), notes)
     except Unreadable as error:
-        reason = str(error)
+        reason, settled = str(error), True
     except CannotStart:
         raise
     except Exception as error:
         reason = f"the grader failed, please report it: {type(error).__name__}: {error}"
-    return Graded(Verdict(student, assignment.level, reason=one_line(reason)))
+        settled = False
+    return Graded(Verdict(student, assignment.level, reason=one_line(reason)), settled=settled)
 
 
 def _grade(

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -225,8 +225,10 @@ def _graded(task: Task, nursery: Any) -> Result:
         limits=task.rules.limits,
         notes=task.notes,
     )
-    ran = graded.notebook
-    return Result(graded.verdict, None if ran is None else notebook_text(ran))
+    verdict, ran = graded.verdict, graded.notebook
+    if graded.settled:
+        verdict = replace(verdict, key=task.key)
+    return Result(verdict, None if ran is None else notebook_text(ran))
 
 
 @functools.lru_cache(maxsize=1)
@@ -243,8 +245,8 @@ def _alarm(seconds: int) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    # under its own name, since what it is sent names this module
-    from autograde import worker
+    import autograde.quick  # noqa: F401 - first
+    from autograde import worker  # under its own name, which is in what it is sent
 
     with contextlib.suppress(EOFError, ConnectionError):
         worker.serve(Connection(int(sys.argv[1])))
