@@ -1,5 +1,6 @@
 """Workers on other machines: an existing Dask cluster as an executor."""
 
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ def cluster_workers(address: str) -> Iterator[tuple[Executor, Callable[[], int]]
         raise CourseError(
             "--scheduler needs Dask: pip install 'pretraining-objectives[cluster]'."
         ) from None
+    if not re.fullmatch(r"\w+://\S+:\d+", address):  # Dask would hang over it at the end
+        raise CourseError(f"{address!r} is no scheduler's address, like tcp://10.0.0.1:8786.")
     try:
         client: Any = Client(address, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
