@@ -28,7 +28,8 @@ def dask_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
                 options = {"stdout": log, "stderr": log, "env": environment, "cwd": folder}
                 processes.append(psutil.Popen(words, **options))
         with Client(address, timeout=60, set_as_default=False) as client:
-            client.wait_for_workers(workers, timeout=60)
+            if workers:
+                client.wait_for_workers(workers, timeout=60)
         yield address
     finally:
         for process in processes:

@@ -3,6 +3,8 @@
 import contextlib
 import copy
 import json
+import signal
+import subprocess
 import threading
 import time
 from concurrent.futures import Executor, Future
@@ -13,6 +15,7 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_course import AUTOGRADE, autograde
 
 from autograde import classroom, grade, host, worker
 from autograde.assignment import load_assignment
@@ -345,3 +348,66 @@ task_parts = st.fixed_dictionaries(
 def test_tasks_have_one_key_exactly_if_they_are_the_same(one, other):
     keys = [worker.Task(level="tiny", rules=RULES, **parts).key for parts in (one, other)]
     assert (keys[0] == keys[1]) == (one == other)
+
+
+def full(folder):
+    """Make a folder's disk full, until it is unmounted."""
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", folder])
+    if done.returncode:
+        pytest.skip("only root can mount a small disk")
+
+
+@pytest.mark.parametrize("what", ["full", "read-only"])
+def test_a_disk_that_takes_no_more_ends_in_one_sentence_and_loses_nothing(what, hand_in, built):
+    for student in ("ada", "bob", "eve"):
+        hand_in(student)
+    assert autograde("grade", "tiny", cwd=built.root).returncode == 1
+    hand_in("bob", T_choices="choices = 7")
+    folder = built.verdict("tiny", "ada").parent
+    kept = {path.name: path.read_bytes() for path in folder.glob("*.json")}
+    full(folder)
+    try:
+        for name, data in kept.items():
+            (folder / name).write_bytes(data)
+        if what == "full":
+            with contextlib.suppress(OSError):
+                (folder / "other").write_bytes(bytes(16 << 10))
+        else:
+            subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+        done = autograde("grade", "tiny", cwd=built.root)
+        assert {path.name: path.read_bytes() for path in folder.glob("*.json")} == kept
+    finally:
+        subprocess.run(["umount", folder], check=True)
+    assert done.returncode == 2
+    (sentence,) = done.stderr.splitlines()
+    reason = "No space left on device" if what == "full" else "Read-only file system"
+    assert reason in sentence
+    assert "Nothing that was finished is lost" in sentence
+    assert autograde("grade", "tiny", cwd=built.root).returncode == 1
+    assert [verdict.points for verdict in kept_verdicts(built, "tiny")] == [5, 3, 5]
+
+
+def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_behind(hand_in, built):
+    hand_in("ada"), hand_in("bob", T_choices=WAITING.format("here"))
+    command = [AUTOGRADE, "grade", "tiny", "-j", "1"]
+    run = psutil.Popen(command, cwd=built.root, stderr=subprocess.PIPE, text=True)
+    folder_with("here")
+    below = run.children(recursive=True)
+    run.send_signal(signal.SIGINT)
+    _, errors = run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert errors == (
+        "autograde: stopped. Nothing that was finished is lost: the same command goes on.\n"
+    )
+    assert not psutil.wait_procs(below, timeout=10)[1]
+    assert [verdict.student for verdict in kept_verdicts(built, "tiny")] == ["ada"]
+    assert "here" not in {path.name for path in built.root.iterdir()}
+
+
+def test_the_log_has_a_line_for_each_event_as_it_happens(hand_in, built):
+    hand_in("ada")
+    autograde("grade", "tiny", cwd=built.root)
+    autograde("grade", "tiny", "--quiet", cwd=built.root)
+    events = [json.loads(line) for line in built.log("tiny").read_text("utf-8").splitlines()]
+    assert [event["event"] for event in events] == ["start", "verdict", "end"] * 2
+    assert [event["fresh"] for event in events if event["event"] == "verdict"] == [True, False]
