@@ -39,8 +39,8 @@ build/.ready: .venv/.ready $(wildcard autograde/*.py autograde/source/*.py cours
 lab: .venv/.ready  ## open the course in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=notebooks
 
-bench: .venv/.ready  ## speed, as ratios inside one run
-	$(BIN)/python tests/bench.py
+bench: build  ## speed, as ratios inside one run, an hour; BENCH="stock scale" for some
+	$(BIN)/python tests/bench $(BENCH)
 
 lock: .venv/.ready  ## pin what is installed now
 	$(BIN)/pip freeze --exclude-editable | sed 's/+cpu//' > requirements.lock
