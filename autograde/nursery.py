@@ -9,6 +9,7 @@ since what it holds is forked:
     {"reap": pid}                   -> {"status": n}  its wait status, once it is dead
 """
 
+import contextlib
 import gc
 import importlib
 import json
@@ -107,5 +108,6 @@ def _seed() -> None:
 
 
 if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])))
+    with contextlib.suppress(ConnectionError):  # the grader is gone
+        main(socket.socket(fileno=int(sys.argv[1])))
     os._exit(0)  # IPython would tidy up a folder that is gone by now

@@ -190,6 +190,8 @@ def serve(channel: Connection) -> None:
 
     try:
         nursery = Nursery(scratch, confine=rules.confine, gpu=rules.gpu)
+    except NurseryEnded:
+        return
     except CannotStart as error:
         channel.send(error)
         return
