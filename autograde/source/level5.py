@@ -1137,6 +1137,9 @@ demand(torch.equal(hidden, repeated),
        "Two generators in the same state must give the same masks: draw from `generator` only.")
 count = hidden.sum(1)
 shares = [float((count == k).float().mean()) for k in range(T + 1)]
+other = torch.as_tensor(hide_any_number(N, T, torch.Generator().manual_seed(seed + 1)))
+demand(not torch.equal(hidden, other),
+       "Two generators in different states gave the same masks: draw them from `generator`.")
 demand(max(shares) < 1, "All texts have the same number of hidden letters. Draw it anew for each.")
 demand(shares[0] == 0,
        "M14: In some texts nothing is hidden. Independent coins do that now and then; draw the number "
@@ -1278,8 +1281,7 @@ can be scored and sampled like one. Look at the curve above: it is its mean heig
 # the wrong place. So write a test for it. `objective(model, ids, generator)` is somebody's
 # implementation: it draws masks, calls `model(ids, hidden)` for **logits** (texts × length × 9: the
 # eight letters, and last the `[MASK]` symbol itself, which is never a letter of a text and must get no
-# probability), and returns the loss in nats per letter. Your function returns `True` if the
-# implementation is right and `False` if not. It must see through four bugs:
+# probability), and returns the loss in nats per letter. Your test must see through four bugs:
 #
 # | bug | what was done |
 # |---|---|
@@ -1288,35 +1290,49 @@ can be scored and sampled like one. Look at the curve above: it is its mean heig
 # | visible scored | visible letters are scored along with the hidden ones |
 # | mask allowed | the softmax runs over all nine symbols, `[MASK]` included |
 #
-# The texts and the model are yours to choose, and that is the art of it: choose a model for which each bug
-# changes the result. The oracle `world` knows what the right result is. But it is never wrong about a
-# visible letter, nor would it ever say `[MASK]`: are the last two bugs seen with it? And the result is
-# an estimate: how far from the truth may an honest one be?
+# A test of code that draws at random has three parts: the texts `probe_ids`, at most 20,000 with at most
+# 16 letters each; the model `probe_model` that the implementation is given; and `accepts(loss)`, whether a
+# right implementation could have returned this loss for them. The texts and the model are yours to
+# choose, and that is the art of it: choose a model for which each bug changes the loss. The oracle
+# `world` knows what the right loss is. But it is never wrong about a visible letter, nor would it ever
+# say `[MASK]`: are the last two bugs seen with it? And the loss is an estimate: how far from the truth
+# may an honest one be?
 
 # %% answer="L5_3_tests"
-def is_right(objective):
-    """Whether objective(model, ids, generator) computes the any-rate loss."""
+probe_ids = (
     ### BEGIN SOLUTION
-    ids = world.sample(4_000, 8, generator=torch.Generator().manual_seed(3))
+    world.sample(4_000, 8, generator=torch.Generator().manual_seed(3))
+    ### END SOLUTION
+)
 
-    def model(ids, hidden):
-        log_probs = world.masked_log_probs(ids, hidden)
-        careless = torch.full_like(log_probs, -math.log(8))  # knows no visible letter
-        log_probs = torch.where(hidden.unsqueeze(-1), log_probs, careless)
-        # and gives [MASK] as much as all letters together
-        return torch.nn.functional.pad(log_probs, (0, 1), value=0.0)
 
-    estimate = float(objective(model, ids, torch.Generator().manual_seed(4)))
-    exact = float(-world.log_prob(ids).mean()) / 8
-    return abs(estimate - exact) < 0.06  # about five times its spread
+def probe_model(ids, hidden):
+    """Logits (texts, length, 9) for texts of `probe_ids`, the last those of [MASK]."""
+    ### BEGIN SOLUTION
+    log_probs = world.masked_log_probs(ids, hidden)
+    careless = torch.full_like(log_probs, -math.log(8))  # knows no visible letter
+    log_probs = torch.where(hidden.unsqueeze(-1), log_probs, careless)
+    # and gives [MASK] as much as all letters together
+    return torch.nn.functional.pad(log_probs, (0, 1), value=0.0)
+    ### END SOLUTION
+
+
+def accepts(loss):
+    """Whether a right objective may return this loss for probe_ids and probe_model."""
+    ### BEGIN SOLUTION
+    exact = float(-world.log_prob(probe_ids).mean()) / probe_ids.shape[1]
+    return abs(loss - exact) < 0.06  # about five times its spread
     ### END SOLUTION
 
 # %% locked="L5_3_suspects"
 for name, suspect in SUSPECTS.items():
-    print(f"{name:15} your test says {is_right(suspect)}")
+    loss = float(suspect(probe_model, probe_ids, torch.Generator().manual_seed(4)))
+    print(f"{name:15} {loss:.3f} nats; your test accepts it: {accepts(loss)}")
 
 # %% test="L5_3_tests" points=2
-from course_lib.check import demand, each
+import torch
+
+from course_lib.check import demand
 from course_lib.plain import is_placeholder, plain
 from course_lib.suspects import SUSPECTS
 
@@ -1329,19 +1345,44 @@ CAUGHT = {
     "mask allowed": "Your test accepts an objective that lets [MASK] be predicted. Give it a model with "
                     "a large logit for [MASK]: a right objective does not care.",
 }
-verdicts = dict(zip(SUSPECTS, plain(each(is_right, [(suspect,) for suspect in SUSPECTS.values()]))))
-for verdict in verdicts.values():
-    demand(not is_placeholder(verdict), "Not attempted yet, or a `return` forgotten: got nothing.")
-    demand(type(verdict) is bool, "is_right must return True or False.")
-demand(verdicts.pop("right"),
-       "Your test rejects the right objective. It is an estimate from random masks: allow for its "
-       "spread, and make sure that your model's softmax over the eight letters is the oracle's at "
-       "hidden places.")
-demand(any(not verdict for verdict in verdicts.values()), "Your test accepts everything.")
-for bug, verdict in verdicts.items():
-    demand(not verdict, CAUGHT[bug])
+TOO_STRICT = (
+    "Your test rejects the right objective. It is an estimate from random masks: allow for its spread, "
+    "and make sure that your model's softmax over the eight letters is the oracle's at hidden places."
+)
+demand(not is_placeholder(probe_ids), "Not attempted yet: write `probe_ids` first.")
+try:
+    texts = torch.as_tensor(plain(probe_ids))
+except (TypeError, ValueError, RuntimeError):
+    texts = torch.empty(0)
+demand(texts.dim() == 2 and texts.dtype == torch.long and 0 < len(texts) <= 20_000
+       and 1 < texts.shape[1] <= 16 and bool((texts >= 0).all()) and bool((texts < 8).all()),
+       "probe_ids must hold ids of letters, 0 to 7, texts x length: at most 20,000 x 16.")
+
+
+def probed(ids, hidden):
+    logits = plain(probe_model(ids, hidden))
+    demand(not is_placeholder(logits), "Not attempted yet, or a `return` forgotten: got nothing.")
+    logits = torch.as_tensor(logits)
+    demand(tuple(logits.shape) == (*ids.shape, 9) and logits.is_floating_point(),
+           "probe_model must return logits, texts x length x 9; these have the shape "
+           f"{tuple(logits.shape)}.")
+    return logits
+
+
+def verdict(objective, seed):
+    accepted = plain(accepts(float(objective(probed, texts, torch.Generator().manual_seed(seed)))))
+    demand(not is_placeholder(accepted), "Not attempted yet, or a `return` forgotten: got nothing.")
+    demand(type(accepted) is bool, "accepts must return True or False.")
+    return accepted
+
+
+verdicts = {name: verdict(suspect, 5) for name, suspect in SUSPECTS.items()}
+demand(verdicts.pop("right"), TOO_STRICT)
+demand(not all(verdicts.values()), "Your test accepts everything.")
+for bug, accepted in verdicts.items():
+    demand(not accepted, CAUGHT[bug])
 ### BEGIN HIDDEN TESTS
-import torch
+from random import SystemRandom
 
 
 def other(bug=None, rate=None):
@@ -1367,22 +1408,18 @@ def other(bug=None, rate=None):
     return objective
 
 
-others = {
-    "right": other(),
+seed = SystemRandom().randrange(2**40)
+demand(verdict(other(), seed), TOO_STRICT)
+CAUGHT["fixed rate"] = "M20: Your test accepts a fixed rate of 90%. Is the tolerance too wide?"
+for bug, suspect in {
     "no weight": other("no weight"),
     "fixed rate": other(rate=0.9),
     "visible scored": other("visible scored"),
     "mask allowed": other("mask allowed"),
-}
-verdicts = dict(zip(others, plain(each(is_right, [(suspect,) for suspect in others.values()]))))
-demand(verdicts.pop("right") is True,
-       "Your test rejects another right objective, written differently. Test what comes out, not how "
-       "it was made, and allow for the spread of random masks.")
-CAUGHT["fixed rate"] = "M20: Your test accepts a fixed rate of 90%. Is the tolerance too wide?"
-for bug, verdict in verdicts.items():
-    demand(verdict is False, CAUGHT[bug])
+}.items():
+    demand(not verdict(suspect, seed), CAUGHT[bug])
 ### END HIDDEN TESTS
-print("✓ L5.3 is_right: right")
+print("✓ L5.3 your test: right")
 
 # %% [markdown]
 # ### 15% here, all rates there

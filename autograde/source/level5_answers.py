@@ -484,6 +484,12 @@ def hide_any_number(n, length, generator):
     k = torch.randint(length, (n, 1), generator=generator)
     return scores <= scores.sort(1).values.gather(1, k)
 
+# %% answer="L5_3_hide" mutant="a table" message="different states gave the same masks"
+def hide_any_number(n, length, generator):
+    own = torch.Generator().manual_seed(0)
+    n_hidden = torch.randint(1, length + 1, (n, 1), generator=own)
+    return torch.rand(n, length, generator=own).argsort(1).argsort(1) < n_hidden
+
 # %% answer="L5_3_hide" mutant="fixed rate" message="In some texts nothing is hidden"
 def hide_any_number(n, length, generator):
     return torch.rand(n, length, generator=generator) < 0.15
@@ -574,88 +580,112 @@ def any_rate_loss(nll, hidden):
     return ((nll * seen).sum(1) / seen.sum(1).clamp(min=1)).mean().item()
 
 # %% answer="L5_3_tests" style="exact loss of the world"
-def is_right(objective):
-    ids = world.sample(20_000, 6, generator=torch.Generator().manual_seed(5))
+probe_ids = world.sample(20_000, 6, generator=torch.Generator().manual_seed(5))
 
-    def model(ids, hidden):
-        logits = torch.zeros(*ids.shape, 9)
-        logits[..., :8] = world.masked_log_probs(ids, hidden)
-        logits[..., :8][~hidden] = 0
-        logits[..., 8] = 3
-        return logits
+def probe_model(ids, hidden):
+    logits = torch.zeros(*ids.shape, 9)
+    logits[..., :8] = world.masked_log_probs(ids, hidden)
+    logits[..., :8][~hidden] = 0
+    logits[..., 8] = 3
+    return logits
 
-    loss = objective(model, ids, torch.Generator().manual_seed(6))
+def accepts(loss):
     return bool(abs(loss - world.clm_loss(6)) < 0.03)
 
-# %% answer="L5_3_tests" style="many small runs, numpy"
+# %% answer="L5_3_tests" style="spread measured, numpy"
 import numpy as np
 
-def is_right(objective):
-    generator = torch.Generator().manual_seed(7)
-    ids = world.sample(500, 8, generator=generator)
+probe_ids = world.sample(6_000, 8, generator=torch.Generator().manual_seed(7))
 
-    def model(ids, hidden):
-        logits = world.masked_log_probs(ids, hidden) + 5
-        logits = torch.where(hidden[..., None], logits, -logits.clamp(min=-9))
-        return torch.cat([logits, torch.full_like(logits[..., :1], 9.0)], dim=-1)
+def probe_model(ids, hidden):
+    logits = world.masked_log_probs(ids, hidden) + 5
+    logits = torch.where(hidden[..., None], logits, -logits.clamp(min=-9))
+    return torch.cat([logits, torch.full_like(logits[..., :1], 9.0)], dim=-1)
 
-    runs = np.array([float(objective(model, ids, generator)) for _ in range(12)])
-    exact = -world.log_prob(ids).mean().item() / 8
-    return bool(abs(runs.mean() - exact) < 5 * runs.std() / 12**0.5 + 0.005)
+def accepts(loss):
+    exact, runs = -world.log_prob(probe_ids).mean().item() / 8, []
+    for _ in range(12):
+        hidden = hide_any_number(*probe_ids.shape, torch.Generator().manual_seed(len(runs)))
+        nll = -world.masked_log_probs(probe_ids, hidden)
+        runs.append(any_rate_loss(nll.gather(-1, probe_ids[..., None])[..., 0], hidden))
+    return bool(abs(loss - exact) < 6 * np.std(runs))
 
 # %% answer="L5_3_tests" mutant="accepts everything" message="Your test accepts everything"
-def is_right(objective):
-    return True
+probe_ids = world.sample(1_000, 8, generator=torch.Generator().manual_seed(3))
+probe_model = lambda ids, hidden: torch.zeros(*ids.shape, 9)
+accepts = lambda loss: True
 
 # %% answer="L5_3_tests" mutant="rejects everything" message="rejects the right objective"
-def is_right(objective):
-    return False
+probe_ids = world.sample(1_000, 8, generator=torch.Generator().manual_seed(3))
+probe_model = lambda ids, hidden: torch.zeros(*ids.shape, 9)
+accepts = lambda loss: False
 
 # %% answer="L5_3_tests" mutant="to the last digit" message="It is an estimate from random masks"
-def is_right(objective):
-    ids = world.sample(1_000, 8, generator=torch.Generator().manual_seed(3))
-    model = lambda ids, hidden: torch.nn.functional.pad(world.masked_log_probs(ids, hidden), (0, 1))
-    estimate = objective(model, ids, torch.Generator().manual_seed(4))
-    return math.isclose(estimate, world.clm_loss(8), rel_tol=1e-6)
+probe_ids = world.sample(1_000, 8, generator=torch.Generator().manual_seed(3))
+
+def probe_model(ids, hidden):
+    return torch.nn.functional.pad(world.masked_log_probs(ids, hidden), (0, 1))
+
+def accepts(loss):
+    return math.isclose(loss, world.clm_loss(8), rel_tol=1e-6)
 
 # %% answer="L5_3_tests" mutant="too generous" message="accepts a fixed rate"
-def is_right(objective):
-    ids = world.sample(4_000, 8, generator=torch.Generator().manual_seed(3))
+probe_ids = world.sample(4_000, 8, generator=torch.Generator().manual_seed(3))
 
-    def model(ids, hidden):
-        log_probs = world.masked_log_probs(ids, hidden)
-        log_probs = torch.where(hidden[..., None], log_probs, torch.zeros(()).double())
-        return torch.nn.functional.pad(log_probs, (0, 1), value=9.0)
+def probe_model(ids, hidden):
+    log_probs = world.masked_log_probs(ids, hidden)
+    log_probs = torch.where(hidden[..., None], log_probs, torch.zeros(()).double())
+    return torch.nn.functional.pad(log_probs, (0, 1), value=9.0)
 
-    estimate = objective(model, ids, torch.Generator().manual_seed(4))
-    return bool(abs(estimate - world.clm_loss(8)) < 0.42)
+def accepts(loss):
+    return bool(abs(loss - world.clm_loss(8)) < 0.42)
 
 # %% answer="L5_3_tests" mutant="only the oracle" message="bad at visible letters"
-def is_right(objective):
-    ids = world.sample(4_000, 8, generator=torch.Generator().manual_seed(3))
-    model = lambda ids, hidden: torch.nn.functional.pad(
+probe_ids = world.sample(4_000, 8, generator=torch.Generator().manual_seed(3))
+
+def probe_model(ids, hidden):
+    return torch.nn.functional.pad(
         world.masked_log_probs(ids, hidden), (0, 1), value=-math.inf
     )
-    estimate = objective(model, ids, torch.Generator().manual_seed(4))
-    return bool(abs(estimate - world.clm_loss(8)) < 0.05)
+
+def accepts(loss):
+    return bool(abs(loss - world.clm_loss(8)) < 0.05)
 
 # %% answer="L5_3_tests" mutant="never says mask" message="large logit for [MASK]"
-def is_right(objective):
-    ids = world.sample(4_000, 8, generator=torch.Generator().manual_seed(3))
+probe_ids = world.sample(4_000, 8, generator=torch.Generator().manual_seed(3))
 
-    def model(ids, hidden):
-        log_probs = world.masked_log_probs(ids, hidden)
-        log_probs = torch.where(hidden[..., None], log_probs, torch.zeros(()).double())
-        return torch.nn.functional.pad(log_probs, (0, 1), value=-100.0)
+def probe_model(ids, hidden):
+    log_probs = world.masked_log_probs(ids, hidden)
+    log_probs = torch.where(hidden[..., None], log_probs, torch.zeros(()).double())
+    return torch.nn.functional.pad(log_probs, (0, 1), value=-100.0)
 
-    estimate = objective(model, ids, torch.Generator().manual_seed(4))
-    return bool(abs(estimate - world.clm_loss(8)) < 0.05)
+def accepts(loss):
+    return bool(abs(loss - world.clm_loss(8)) < 0.05)
 
 # %% answer="L5_3_tests" mutant="tells the loss" message="must return True or False"
-def is_right(objective):
-    ids = world.sample(1_000, 8, generator=torch.Generator().manual_seed(3))
-    model = lambda ids, hidden: torch.nn.functional.pad(world.masked_log_probs(ids, hidden), (0, 1))
-    return float(objective(model, ids, torch.Generator().manual_seed(4)))
+probe_ids = world.sample(1_000, 8, generator=torch.Generator().manual_seed(3))
+
+def probe_model(ids, hidden):
+    return torch.nn.functional.pad(world.masked_log_probs(ids, hidden), (0, 1))
+
+accepts = float
+
+# %% answer="L5_3_tests" mutant="words instead of ids" message="at most 20,000 x 16"
+probe_ids = ["abba", "acab"]
+
+def probe_model(ids, hidden):
+    return torch.zeros(2, 4, 9)
+
+accepts = lambda loss: loss < 2
+
+# %% answer="L5_3_tests" mutant="eight logits" message="texts x length x 9"
+probe_ids = world.sample(1_000, 8, generator=torch.Generator().manual_seed(3))
+
+def probe_model(ids, hidden):
+    return world.masked_log_probs(ids, hidden)
+
+def accepts(loss):
+    return bool(abs(loss - world.clm_loss(8)) < 0.05)
 
 # %% answer="L5_3_choice" style="capital"
 why_two_rates = "A"
