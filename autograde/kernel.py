@@ -5,7 +5,6 @@ that breaks a limit is interrupted, then killed; what is asked of a dead one rai
 """
 
 import contextlib
-import io
 import json
 import math
 import os
@@ -22,13 +21,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-import cloudpickle
 import psutil
-import torch
 
 from autograde import host, sandbox, wire
 from autograde.course import CourseError
 from autograde.files import remove_tree
+from autograde.lending import Lending, pickled
 from autograde.limits import Limits
 from autograde.outputs import add_output, clean
 
@@ -208,15 +206,31 @@ class Kernel:
     def call(
         self, name: str, calls: Sequence[tuple[tuple[Any, ...], dict[str, Any]]], observe: bool
     ) -> list[Any]:
-        """The results of calling `name` with each (args, kwargs): plain data or a `Failure`."""
-        self._send({"call": name, "observe": observe}, _pickled(list(calls)))
-        message, blob = self._receive()
+        """The results of calling `name` with each (args, kwargs): plain data or a `Failure`.
+
+        Functions of the test among the arguments are lent, not sent (`lending.py`).
+        """
+        with Lending(self.nursery, self.limits) as lending:
+            self._send({"call": name, "observe": observe}, lending.pickled(calls))
+            message, blob = self._receive()
+            while "ask" in message:
+                try:
+                    reply, answer = lending.answer(message, blob)
+                except wire.Malformed as error:
+                    raise self._kill("crashed", f"{DISTURBED}: {error}") from None
+                self._write(reply, answer)
+                message, blob = self._receive()
         if self._interrupted_at is not None:
             return [INTERRUPTED]
         results = message.get("results")
         if type(results) is not list or not all(type(result) is dict for result in results):
             raise self._kill("crashed", f"{DISTURBED}: no results came")
         return self._results(results, blob)
+
+    def define(self, values: dict[str, Any]) -> None:
+        """Give the process values under names, code included: never one with student code."""
+        self._send({"define": None}, pickled(values))
+        self._receive()
 
     def close(self) -> None:
         """End the process and remove its folder."""
@@ -232,6 +246,9 @@ class Kernel:
         self._begin()
         if self._started > self.deadline:  # many short requests never meet `_enforce`
             raise self._kill("timed out", "the time for the whole notebook was up")
+        self._write(message, blob)
+
+    def _write(self, message: dict[str, Any], blob: bytes) -> None:
         try:
             wire.send(self.channel, message, blob)
         except ConnectionError:
@@ -349,23 +366,6 @@ class Kernel:
         status = self.nursery.reap(self.pid)
         remove_tree(self.folder)
         return status
-
-
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it comes without types
-    """Pickles of a tensor what it shows: a view would bring along all that it is a part of."""
-
-    def reducer_override(self, obj: Any) -> Any:
-        plain = type(obj) is torch.Tensor and obj.layout == torch.strided
-        if plain and obj.untyped_storage().nbytes() > obj.nbytes:
-            own = obj.detach().clone().requires_grad_(obj.requires_grad)
-            return own.__reduce_ex__(2)
-        return super().reducer_override(obj)
-
-
-def _pickled(calls: list[Any]) -> bytes:
-    file = io.BytesIO()
-    _Pickler(file).dump(calls)
-    return file.getvalue()
 
 
 def _dict(message: Any, key: str) -> dict[str, Any]:

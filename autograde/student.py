@@ -6,8 +6,12 @@ Requests come one at a time; each gets any number of `{"output": ...}` frames, t
     {"run": source}                 -> {"error": null | {...}}
     {"look_up": [names]}            -> {"values": {name: tree}}
     {"call": name, "observe": bool} -> {"results": [{"value": tree} | {"error": {...}}, ...]}
+    {"define": null}                -> {}
 
-The blob of a call is a cloudpickle of `[(args, kwargs), ...]`.
+The blob of a call is a cloudpickle of `[(args, kwargs), ...]`, with a number for each function that
+is only lent. The call may ask what such a function returns, with the tree of `[args, kwargs]`:
+
+    {"ask": number, "with": tree}   -> {"value": tree} | {"error": text}
 """
 
 import asyncio
@@ -15,6 +19,7 @@ import base64
 import builtins
 import contextlib
 import io
+import pickle
 import signal
 import socket
 import sys
@@ -170,6 +175,37 @@ def refuse_input(prompt: object = "") -> str:
     raise RuntimeError("input() is not available while grading: give the value in the code")
 
 
+class Lent:
+    """A function of the test's: a call is asked of the grader."""
+
+    now: object = None  # stands for the call that the grader waits for
+
+    def __init__(self, channel: socket.socket, number: int) -> None:
+        self.channel, self.number, self.call = channel, number, Lent.now
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.call is not Lent.now:
+            raise RuntimeError("the test lent this function for one call only")
+        blob = bytearray()
+        tree = wire.encode([args, kwargs], blob)
+        wire.send(self.channel, {"ask": self.number, "with": tree}, bytes(blob))
+        reply, answer = wire.receive(self.channel)
+        if "error" in reply:
+            raise RuntimeError(reply["error"])
+        return wire.decode(reply["value"], answer)
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads the arguments of a call; what is lent comes as a number."""
+
+    def __init__(self, file: io.BytesIO, channel: socket.socket) -> None:
+        super().__init__(file)
+        self.channel = channel
+
+    def persistent_load(self, number: Any) -> Lent:
+        return Lent(self.channel, number)
+
+
 class Student:
     """Serves one student's namespace over `channel` until the grader closes it."""
 
@@ -191,6 +227,9 @@ class Student:
                 wire.send(self.channel, {"error": self.run(request["run"])})
             elif "look_up" in request:
                 self.look_up(request["look_up"])
+            elif "define" in request:
+                self.shell.user_ns.update(cloudpickle.loads(blob))
+                wire.send(self.channel, {})
             else:
                 self.call(request["call"], bool(request["observe"]), blob)
 
@@ -247,13 +286,15 @@ class Student:
         """Call a name with each pickled (args, kwargs); send all results at once."""
         reply, results = bytearray(), []
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        Lent.now = object()
         try:
             with contextlib.redirect_stderr(io.StringIO()):
                 function = self.shell.user_ns[name]
-                for args, kwargs in cloudpickle.loads(pickled):
+                for args, kwargs in _Unpickler(io.BytesIO(pickled), self.channel).load():
                     results.append(self.call_once(function, args, kwargs, observe, reply))
         except BaseException as error:
             results.append({"error": describe(error)})
+        Lent.now = None
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             wire.send(self.channel, {"results": results}, bytes(reply))

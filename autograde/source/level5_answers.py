@@ -605,7 +605,8 @@ def probe_model(ids, hidden):
 def accepts(loss):
     exact, runs = -world.log_prob(probe_ids).mean().item() / 8, []
     for _ in range(12):
-        hidden = hide_any_number(*probe_ids.shape, torch.Generator().manual_seed(len(runs)))
+        generator = torch.Generator().manual_seed(len(runs))
+        hidden = torch.as_tensor(hide_any_number(*probe_ids.shape, generator))
         nll = -world.masked_log_probs(probe_ids, hidden)
         runs.append(any_rate_loss(nll.gather(-1, probe_ids[..., None])[..., 0], hidden))
     return bool(abs(loss - exact) < 6 * np.std(runs))
