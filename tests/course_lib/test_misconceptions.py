@@ -51,6 +51,9 @@ class TestCatalogue:
     def test_level_2_names_those_that_it_is_about(self):
         assert named_in(ROOT / "autograde" / "source" / "level2.py") >= {"M1", "M5", "M6", "M21"}
 
+    def test_every_one_is_told_by_name_somewhere(self):
+        assert set().union(*map(named_in, MASTERS)) == set(catalogue())
+
     def test_every_id_in_the_public_answers_is_in_it(self):
         answers = json.loads((ROOT / "course_lib" / "answers.json").read_text("utf-8"))
         for key in answers.values():
