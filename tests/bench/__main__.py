@@ -15,6 +15,7 @@ import torch
 
 SECTIONS = {
     "processes": "A student's process",
+    "levels": "The levels",
     "stock": "A class, against nbgrader's own autograder",
     "overhead": "What grading costs beside the cells",
     "unchanged": "A class that has not changed",
