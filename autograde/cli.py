@@ -239,6 +239,32 @@ def report(
             console.print(f"{summary(verdicts)}; {path.relative_to(found.root)}")
 
 
+@app.command(epilog="Example: autograde feedback level2")
+def feedback(
+    level: Annotated[str, typer.Argument(metavar="LEVEL", help="The level, for example level2.")],
+    students: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[STUDENT]...", help="Everybody with a verdict, if none is named."),
+    ] = None,
+    course: CourseOption = None,
+) -> None:
+    """Write a page for each student to classroom/feedback/, where nbgrader releases it from.
+
+    Points, messages, what refutes a misunderstanding, a person's marks and comments, and the
+    student's own work; never a test. Write it again after marking by hand.
+    """
+    from autograde.feedback import write_feedback
+
+    with _plain_errors():
+        found = find_course(course)
+        pages = write_feedback(found, found.level(level), students or [])
+        written = list(track(pages, level, console=console, disable=not console.is_terminal))
+        if missing := set(students or []) - {page.parent.parent.name for page in written}:
+            raise CourseError(f"No verdict on {level} by {', '.join(sorted(missing))}.")
+        folder = found.folder("feedback").relative_to(found.root)
+        console.print(f"{len(written)} pages in {folder}", highlight=False)
+
+
 @app.command(epilog="Example: autograde collect level2 submissions.zip --roster gradebook.csv")
 def collect(
     level: Annotated[str, typer.Argument(metavar="LEVEL", help="The level, for example level2.")],

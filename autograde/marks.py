@@ -8,7 +8,7 @@ from nbgrader.api import BaseCell, Student
 from sqlalchemy import func, select
 
 from autograde.course import Course, CourseError
-from autograde.gradebook import GRADE, NOTEBOOK, SUBMISSION, Scores
+from autograde.gradebook import COMMENT, GRADE, NOTEBOOK, SUBMISSION, Scores
 from autograde.identity import Origin, origins
 from autograde.store import kept_verdicts
 from autograde.verdict import ItemResult, Verdict
@@ -20,13 +20,15 @@ CELL, STUDENT = BaseCell.__table__, Student.__table__
 class Marks:
     """The marks of one student, by item; None for one that awaits a person.
 
-    `points` are those known so far, without the penalty. `origin` is None for a submission that
+    `points` are those known so far, without the penalty; `comments` are a person's, by the name of
+    the answer. `origin` is None for a submission that
     `autograde collect` did not bring.
     """
 
     verdict: Verdict
     name: str
     items: dict[str, float | None]
+    comments: dict[str, str]
     penalty: float
     submitted: datetime | None
     origin: Origin | None
@@ -65,7 +67,7 @@ def read_marks(course: Course, level: str) -> list[Marks]:
     verdicts, known = kept_verdicts(course, level), origins(course, level)
     with Scores(course, level) as scores:
         scores.write_late(verdict.student for verdict in verdicts)
-        students, grades = _students(scores), _grades(scores)
+        students, grades, comments = _students(scores), _grades(scores), _comments(scores)
     marks = []
     for verdict in verdicts:
         row, origin = students.get(verdict.student), known.get(verdict.student)
@@ -78,7 +80,8 @@ def read_marks(course: Course, level: str) -> list[Marks]:
         name = " ".join(filter(None, (row.first_name, row.last_name)))
         name = name or (origin.person.name if origin else "")
         items = {item.item: mine[item.item].points for item in verdict.items}
-        marks.append(Marks(verdict, name, items, row.penalty, row.timestamp, origin))
+        mine = comments.get(verdict.student, {})
+        marks.append(Marks(verdict, name, items, mine, row.penalty, row.timestamp, origin))
     return marks
 
 
@@ -99,6 +102,23 @@ def _students(scores: Scores) -> dict[str, Any]:
     )
     with scores.gradebook.engine.connect() as db:
         return {row.id: row for row in db.execute(query)}
+
+
+def _comments(scores: Scores) -> dict[str, dict[str, str]]:
+    """A person's comments by student and answer."""
+    query = (
+        select(SUBMISSION.c.student_id, CELL.c.name, COMMENT.c.manual_comment)
+        .join_from(COMMENT, NOTEBOOK, COMMENT.c.notebook_id == NOTEBOOK.c.id)
+        .join(SUBMISSION, NOTEBOOK.c.assignment_id == SUBMISSION.c.id)
+        .join(CELL, COMMENT.c.cell_id == CELL.c.id)
+        .where(SUBMISSION.c.assignment_id == scores.assignment)
+        .where(COMMENT.c.manual_comment.isnot(None))
+    )
+    comments: dict[str, dict[str, str]] = {}
+    with scores.gradebook.engine.connect() as db:
+        for row in db.execute(query):
+            comments.setdefault(row.student_id, {})[row.name] = row.manual_comment
+    return comments
 
 
 def _grades(scores: Scores) -> dict[str, dict[str, Any]]:

@@ -3,8 +3,11 @@
 import re
 from typing import Any
 
-# No HTML: it would act for whoever reads it, and formgrader's pages can change grades.
-MIMES = ("text/plain", "text/latex", "image/png", "image/svg+xml")
+# No HTML under its own name: it would act for whoever reads it, and formgrader's pages can change
+# grades. `HTML` is a name that nothing renders but the feedback, which makes it safe first.
+HTML = "application/vnd.autograde.html"
+KEPT = {mime: mime for mime in ("text/plain", "text/latex", "image/png", "image/svg+xml")}
+KEPT["text/html"] = HTML
 STREAMS = ("stdout", "stderr")
 
 
@@ -31,7 +34,7 @@ def add_output(outputs: list[dict[str, Any]], sent: Any) -> None:
         else:
             outputs.append({"output_type": "stream", "name": name, "text": text})
     elif kind == "display_data" and type(data) is dict:
-        bundle = {mime: clean(data[mime]) for mime in MIMES if mime in data}
+        bundle = {kept: clean(data[mime]) for mime, kept in KEPT.items() if mime in data}
         outputs.append({"output_type": "display_data", "data": bundle, "metadata": {}})
     elif kind == "error":
         lines = sent.get("traceback")

@@ -14,14 +14,17 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
-def render(template: str, style: str, script: str = "", **values: Any) -> str:
+def render(
+    template: str, style: str, script: str = "", *, images: bool = False, **values: Any
+) -> str:
     """The page of a template, with the text of its style and of its script in it.
 
     The template finds them as `style` and `script`, to be marked `|safe`, and the policy for its
-    head as `policy`.
+    head as `policy`. `images` admits pictures that are in the page, and elements with a style.
     """
     policy = f"default-src 'none'; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
     policy += f"; script-src {_hash(script)}" if script else ""
+    policy += "; img-src data:; style-src-attr 'unsafe-inline'" if images else ""
     inline = {"policy": policy, "style": style, "script": script}
     return _environment().get_template(template).render(**values, **inline)
 

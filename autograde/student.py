@@ -35,7 +35,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 from autograde import wire
-from autograde.outputs import MIMES
+from autograde.outputs import KEPT
 from course_lib.check import random_state
 
 MAX_STREAM = 1 << 20  # characters of print that a cell keeps
@@ -83,7 +83,7 @@ class _Stream(io.TextIOBase):
 
 def _bundle(data: dict[str, Any]) -> dict[str, str]:
     kept = {}
-    for mime in MIMES:
+    for mime in KEPT:
         if mime in data:
             body = data[mime]
             if isinstance(body, bytes):

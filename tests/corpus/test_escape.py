@@ -185,7 +185,7 @@ def test_what_a_cell_displays_is_kept_in_fields_that_run_nothing(graded: Path) -
     assert not {"text/html", "text/markdown", "application/javascript"} & kinds
 
 
-@pytest.mark.parametrize("module", ["wire", "kernel", "judge", "grade"])
+@pytest.mark.parametrize("module", ["wire", "kernel", "judge", "grade", "lending"])
 def test_what_a_student_sends_is_never_unpickled(module: str) -> None:
     import autograde
 
