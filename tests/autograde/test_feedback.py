@@ -163,9 +163,8 @@ def test_sizes_are_capped_and_what_was_cut_is_said():
     assert len(page) < 2_000_000
     assert "a picture that is too large to show here" in page
     assert "more characters are not shown" in page
-    assert not list(outputs(answer("T_x", shown=[display(**{"image/png": "evil"})]), Room()))[
-        0
-    ].picture
+    (evil,) = outputs(answer("T_x", shown=[display(**{"image/png": "evil"})]), Room())
+    assert not evil.picture
 
 
 def test_a_misunderstanding_is_told_with_what_refutes_it():
