@@ -172,6 +172,6 @@ def test_the_whole_command_grades_into_it_and_says_the_password_to_nobody(course
 def test_a_server_that_refuses_is_one_sentence_without_the_password(course, change, reason):
     course.config.CourseDirectory.db_url = change(course.nbgrader.db_url)
     with pytest.raises(CourseError, match=reason) as error:
-        fill_gradebook(course, "tiny", VERDICTS)
+        fill_gradebook(replace(course), "tiny", VERDICTS)  # that has not read its settings yet
     assert "\n" not in str(error.value)
     assert PASSWORD not in str(error.value)
