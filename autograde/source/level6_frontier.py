@@ -60,7 +60,7 @@ predicted_millions = (
     ### END SOLUTION
 )
 
-# %% locked="L6_1_experiment" tags=["nbval-ignore-output"]
+# %% locked="L6_1_experiment" tags=["nbval-ignore-output", "timing"]
 T5_IDS = {"first_sentinel": 32_099, "eos_id": 1, "pad_id": 0}
 
 
