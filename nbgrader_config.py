@@ -27,5 +27,8 @@ c.Autograde.pre_convert_hook = "autograde.nbgrader_plugin.expect_the_notebook"
 c.Autograde.sanitize_preprocessors = []
 c.Autograde.autograde_preprocessors = ["nbgrader.preprocessors.AssignLatePenalties"]
 
+# `nbgrader generate_feedback` and formgrader's button write the pages of `autograde feedback`
+c.GenerateFeedback.exporter_class = "autograde.nbgrader_plugin.FeedbackExporter"
+
 # kernels keep no history, and are silent about the local sockets they talk over
 c.Execute.extra_arguments = ["--HistoryManager.hist_file=:memory:", "--IPKernelApp.log_level=40"]

@@ -89,6 +89,28 @@ def build(
             build_level(found, level, partial(console.print, level))
 
 
+@app.command(epilog="Example: autograde bundle primer level1 level2")
+def bundle(
+    levels: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[LEVEL]...", help="Every level, if none is named."),
+    ] = None,
+    course: CourseOption = None,
+) -> None:
+    """Write the ZIP file to give to students: notebooks, course_lib, how to install and begin.
+
+    It holds no solution, no hidden test and nothing of the grader.
+    """
+    with _plain_errors():
+        found = find_course(course)
+        names = [found.level(name) for name in levels or found.levels()]
+        from autograde.bundle import write_bundle  # nbgrader takes seconds: not for a typing error
+
+        path = write_bundle(found, names)
+        text = f"{path.relative_to(found.root)}: {', '.join(names)}"
+        console.print(text, highlight=False, soft_wrap=True)
+
+
 @app.command(epilog="Example: autograde demo --students 30")
 def demo(
     students: Annotated[int, typer.Option(min=1, max=999, help="The size of the class.")] = 30,

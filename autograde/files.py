@@ -8,12 +8,12 @@ from itertools import count
 from pathlib import Path
 
 
-def write_whole(text: str, path: Path) -> None:
-    """Write a text file, and its folder if need be, so that it appears whole or not at all."""
+def write_whole(content: str | bytes, path: Path) -> None:
+    """Write a file, and its folder if need be, so that it appears whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        half.write_text(text, "utf-8", newline="")
+        half.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
         half.replace(path)
     except OSError:
         half.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from autograde.assignment import Assignment
 from autograde.judge import Ruling, judge
 from autograde.kernel import CannotStart, Died, Failure, Kernel, Nursery
 from autograde.limits import Limits
-from autograde.master import Item, items
+from autograde.master import Item, cells_by_id, items, secret_lines
 from autograde.notebook import node
 from autograde.outputs import inert
 from autograde.preflight import Prepared, PreparedCell, Unreadable, as_notebook, preflight
@@ -190,15 +190,29 @@ class _Run:
         return result(ruling.outcome, 0, ruling.message, ruling.misconception)
 
     def notebook(self, prepared: Prepared) -> NotebookNode:
-        """The prepared notebook with what its cells put out, and rulings under the tests."""
+        """The prepared notebook with what its cells put out, and mark schemes for who marks it."""
         notebook = as_notebook(prepared)
         notebook.metadata["autograde"] = {"confined": self.nursery.confined}
+        source, cells = cells_by_id(self.assignment.source), []
         for cell, given in zip(notebook.cells, prepared.cells, strict=True):
             if given.kind == "markdown" and given.origin == "answer":
                 cell.source = inert(cell.source)
+                cells += _mark_scheme(source[given.name])
             elif given.kind == "code":
                 cell.outputs = [node(output) for output in self.outputs.get(cell.id, [])]
+            cells.append(cell)
+        notebook.cells = cells
         return notebook
+
+
+def _mark_scheme(cell: NotebookNode) -> list[NotebookNode]:
+    """The mark scheme of a written answer, as a cell to put above it; none if there is none."""
+    scheme, _ = secret_lines(cell.source, ("MARK SCHEME",))
+    if not scheme:
+        return []
+    text = "\n".join(["**Mark scheme** (not shown to students)", "", *scheme])
+    cell_id, kind = f"scheme-{cell.id}", "markdown"
+    return [node({"cell_type": kind, "id": cell_id, "metadata": {}, "source": text})]
 
 
 def _of_failure(failure: Failure) -> _Trouble:

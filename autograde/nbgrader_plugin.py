@@ -1,9 +1,9 @@
-"""`nbgrader autograde`, and the button in formgrader, grade through the judge.
+"""nbgrader's commands and formgrader's buttons do here what `autograde` does.
 
 nbgrader converts a submission in two passes: it reads the file and writes a sanitized notebook,
 then runs that and takes the scores from its outputs. Its exporter does both, and its class is a
-setting: here the first pass grades, and the second is left with the late penalty.
-nbgrader_config.py sets this up.
+setting: here the first pass grades, and the second is left with the late penalty. The feedback's
+exporter is a setting too. nbgrader_config.py sets them.
 """
 
 import atexit
@@ -14,17 +14,19 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from nbconvert.exporters import NotebookExporter
+from nbconvert.exporters import Exporter, NotebookExporter
 from traitlets import Bool, Float
 from traitlets.config import Config
 
 from autograde.assignment import Assignment, load_assignment
 from autograde.course import Course, CourseError
+from autograde.feedback import feedback_page
 from autograde.grade import Graded, grade
 from autograde.gradebook import Scores
 from autograde.kernel import Nursery
 from autograde.limits import Limits
-from autograde.notebook import notebook_text
+from autograde.marks import Marks, read_marks
+from autograde.notebook import notebook_text, read_notebook
 from autograde.preflight import Unreadable
 from autograde.store import keep
 from autograde.submission import handed_in
@@ -75,6 +77,30 @@ class GradingExporter(NotebookExporter):
         convert: Any = self.from_notebook_node  # it comes without types
         converted: tuple[Any, dict[str, Any]] = convert(graded.notebook, resources)
         return converted
+
+
+class FeedbackExporter(Exporter):
+    """Turns a graded notebook into the page of `autograde feedback`.
+
+    nbgrader's own page would show the tests that students were not given the messages of, and
+    whatever HTML a submission put out. Raises CourseError, which nbgrader logs, if the gradebook is
+    behind the verdicts.
+    """
+
+    file_extension = ".html"
+    _marks: dict[str, Marks] | None = None
+
+    def from_filename(
+        self, filename: str, resources: dict[str, Any] | None = None, **kw: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """What nbgrader calls, with the graded notebook."""
+        assert resources is not None  # nbgrader always says whose notebook it is
+        student, level = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"]
+        if self._marks is None:
+            everybody = read_marks(_course(self.parent), level)
+            self._marks = {marks.student: marks for marks in everybody}
+        page = feedback_page(self._marks[student], read_notebook(Path(filename)))
+        return page, resources | {"output_extension": self.file_extension}
 
 
 def expect_the_notebook(assignment: str, student: str, notebooks: list[str]) -> None:

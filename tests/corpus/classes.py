@@ -13,6 +13,7 @@ import sysconfig
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from filelock import FileLock
@@ -139,6 +140,16 @@ def grade(root: Path, rows: Iterable[Row]) -> None:
     done = autograde("grade", LEVEL, "--timeout", "2", "-j", "1", cwd=root)
     (root / "printed").write_text(f"{done.stdout}\n{done.stderr}", "utf-8")
     (root / "exit").write_text(str(done.returncode), "utf-8")
+
+
+def graded(module: ModuleType, walls: Path, factory: pytest.TempPathFactory) -> Path:
+    """The root of the course at `walls` with a module's ROWS handed in and graded, once."""
+
+    def make(root: Path) -> None:
+        shutil.copytree(walls, root, ignore=shutil.ignore_patterns("made"))
+        grade(root, module.ROWS)
+
+    return once(factory, module.__name__, make)
 
 
 def autograde(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -1,6 +1,5 @@
 """Fixtures of the corpus: a course built once, and a class graded once for each module."""
 
-import shutil
 from pathlib import Path
 
 import classes
@@ -18,9 +17,4 @@ def graded(
     request: pytest.FixtureRequest, walls: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """The root of the course with the module's ROWS handed in and graded."""
-
-    def make(root: Path) -> None:
-        shutil.copytree(walls, root, ignore=shutil.ignore_patterns("made"))
-        classes.grade(root, request.module.ROWS)
-
-    return classes.once(tmp_path_factory, request.module.__name__, make)
+    return classes.graded(request.module, walls, tmp_path_factory)
