@@ -63,6 +63,11 @@ def token_nll(logits_V: Tensor, labels: Tensor) -> Tensor:
     tensor([0.6931, 1.3863, 0.0000])
     """
     check_labels(labels, logits_V.shape, vocab_size=logits_V.shape[-1])
+    return checked_nll(logits_V, labels)
+
+
+def checked_nll(logits_V: Tensor, labels: Tensor) -> Tensor:
+    """`token_nll` for labels that were checked."""
     flat_NV = logits_V.reshape(-1, logits_V.shape[-1]).to(_wide(logits_V.dtype))
     # fused and shifted by each row's maximum: logsumexp(x) - x[label], never log(softmax(x)),
     # which is log(0) as soon as the label's logit lies 104 below the largest

@@ -14,7 +14,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from course_lib.losses import IGNORE_INDEX, check_labels, token_nll
+from course_lib.losses import IGNORE_INDEX, check_labels, checked_nll
 
 __all__ = [
     "Perplexity",
@@ -103,7 +103,7 @@ class Perplexity:
         """
         check_labels(labels, logits_V.shape, vocab_size=logits_V.shape[-1])
         for block_CV, labels_C in _blocks(logits_V, labels):
-            nats = token_nll(block_CV, labels_C).sum(dtype=torch.float64)
+            nats = checked_nll(block_CV, labels_C).sum(dtype=torch.float64)
             self._nll_sum = self._nll_sum + nats
         self._tokens = self._tokens + (labels != IGNORE_INDEX).sum()
         self._n_bytes = _both(self._n_bytes, n_bytes)

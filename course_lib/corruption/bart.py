@@ -1,16 +1,18 @@
 """BART text infilling: spans of Poisson length become one [MASK] each.
 
-Shapes: B rows, T positions, S of the result, N draws and K spans of a row; `_B1` is a column.
+Shapes: B rows, T positions, S of the result; N draws, K spans and I inserted masks of a row; `_B1`
+is a column.
 """
 
 import math
+from functools import cache
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from course_lib.corruption import rows
-from course_lib.corruption.randomness import Randomness, draws, subsets, threshold
+from course_lib.corruption.randomness import Randomness, draws, sorted_rows, subsets_, threshold
 
 
 def text_infill(
@@ -54,16 +56,59 @@ def text_infill(
     if overlap == "disjoint":
         span_BK, start_BK = _disjoint_starts(span_BK, count_B1, words_B1, bits_BT)
     else:
-        start_BK = subsets(bits_BT, words_B1, count_B1, span_BK.shape[1])
+        start_BK = subsets_(bits_BT, words_B1, count_B1, span_BK.shape[1])
 
-    # a span's first token becomes the mask, its other tokens go, and with them any start inside
-    start_BK = torch.where(span_BK > 0, start_BK + 1, lengths_B1.clamp(min=1) - 1)
-    stop_BK = (start_BK + span_BK).minimum(lengths_B1 - 1)
-    gone_BT = rows.covered(start_BK + 1, stop_BK.maximum(start_BK + 1), columns)
-    masked_BT = torch.zeros_like(gone_BT).scatter_(1, start_BK, span_BK > 0)
-    stays_BT = ~gone_BT & (torch.arange(columns, device=ids_BT.device) < lengths_B1)
-    kept_BT = rows.compact(ids_BT.masked_fill(masked_BT, mask_id), stays_BT, columns)
-    return _insert(kept_BT, stays_BT.sum(1, keepdim=True), empty_BN, mask_id, pad_id, generator)
+    last_B1 = (lengths_B1 - 1).clamp(min=0)
+    start_BK = torch.where(span_BK > 0, start_BK + 1, last_B1)
+    if overlap == "merge":  # from left to right, each with its start
+        pair_BK = sorted_rows((start_BK << 32) | span_BK)
+        start_BK, span_BK = pair_BK >> 32, pair_BK & (2**32 - 1)
+    reach_BK = (start_BK + span_BK).minimum(last_B1).cummax(1).values
+    before_BK = torch.cat([torch.zeros_like(reach_BK[:, :1]), reach_BK], 1)[:, :-1]
+    stands_BK = (span_BK > 0) & (start_BK >= before_BK)  # not within what an earlier one covers
+    gone_BK = reach_BK - before_BK.maximum(start_BK)  # what each adds to what is covered
+    masks_BK = stands_BK.cumsum(1)
+    # one that doesn't stand adds to the mask before it; what has none before it goes to column -1
+    slot_BK = (start_BK - gone_BK.cumsum(1) + gone_BK + masks_BK - 1).masked_fill_(~stands_BK, -1)
+    slot_BK = slot_BK.cummax(1).values
+    kept_B1 = lengths_B1 - (gone_BK - stands_BK.long()).sum(1, keepdim=True)
+
+    inserts_B1 = empty_BN.sum(1, keepdim=True)
+    total_B1 = kept_B1 + inserts_B1
+    width = max(rows.width(total_B1, columns + empty_BN.shape[1]), 1)
+    place_BI = _insert_places(total_B1, inserts_B1, empty_BN.shape[1], width, ids_BT, generator)
+    earlier_BK = torch.searchsorted(
+        place_BI - torch.arange(place_BI.shape[1], device=ids_BT.device), slot_BK, right=True
+    )
+    slot_BK = torch.where(slot_BK < 0, width, slot_BK + earlier_BK)
+    place_BI = place_BI.clamp(max=width)
+
+    # walk through the ids: a mask steps over what is gone, an inserted one stays where it is
+    step_BS = torch.ones(len(ids_BT), width + 1, dtype=torch.int64, device=ids_BT.device)
+    step_BS.scatter_add_(1, slot_BK, gone_BK - stands_BK.long())
+    step_BS.scatter_(1, place_BI, 0)
+    step_BS[:, 0] -= 1
+    out_BS = ids_BT.gather(1, step_BS.cumsum(1).clamp_(max=columns - 1))
+    for place in (slot_BK, place_BI):
+        out_BS.scatter_(1, place, mask_id)
+    padding_BS = torch.arange(width + 1, device=ids_BT.device) >= total_B1
+    return out_BS.masked_fill_(padding_BS, pad_id)[:, :width], total_B1.squeeze(1)
+
+
+def _insert_places(
+    total_B1: Tensor,
+    inserts_B1: Tensor,
+    most: int,
+    width: int,
+    like: Tensor,
+    generator: Randomness,
+) -> Tensor:
+    """Uniformly random places for the inserted masks, never first or last; then far outside."""
+    most = min(rows.width(inserts_B1, most), max(width - 2, 0))
+    bits_BN = draws(like, max(width - 2, 0), generator, stream=2)
+    place_BI = subsets_(bits_BN, (total_B1 - 2).clamp(min=0), inserts_B1, most) + 1
+    live_BI = torch.arange(most, device=like.device) < inserts_B1
+    return sorted_rows(place_BI.masked_fill_(~live_BI, width + most))
 
 
 def _budget(words: Tensor, rate: float) -> Tensor:
@@ -86,6 +131,7 @@ def _poisson_spans(
     return rows.compact(span_BN, span_BN > 0, min(columns, most)), live_BN & (drawn_BN == 0)
 
 
+@cache
 def _poisson_steps(mean: float, device: torch.device) -> Tensor:
     """The distribution function of Poisson(mean), cut where its tail falls below 1e-7, as draws."""
     mode = int(mean)
@@ -103,30 +149,6 @@ def _disjoint_starts(
     """Spans in a random order, and starts without overlap; all arrangements equally likely."""
     # a row of places, one for each word that stays and one for each span: draw the spans' places
     places_B1 = words_B1 - span_BK.sum(1, keepdim=True) + count_B1
-    place_BK, order_BK = subsets(bits_BN, places_B1, count_B1, span_BK.shape[1]).sort(1)
+    place_BK, order_BK = subsets_(bits_BN, places_B1, count_B1, span_BK.shape[1]).sort(1)
     span_BK = span_BK.gather(1, order_BK)
     return span_BK, place_BK + (span_BK - 1).cumsum(1) - (span_BK - 1)
-
-
-def _insert(
-    ids_BT: Tensor,
-    lengths_B1: Tensor,
-    empty_BN: Tensor,
-    mask_id: int,
-    pad_id: int,
-    generator: Randomness,
-) -> tuple[Tensor, Tensor]:
-    """A mask for each empty span, at uniformly random places but never first or last."""
-    inserts_B1 = empty_BN.sum(1, keepdim=True)
-    total_B1 = lengths_B1 + inserts_B1
-    width = max(rows.width(total_B1, ids_BT.shape[1] + empty_BN.shape[1]), 1)
-    most = min(rows.width(inserts_B1, empty_BN.shape[1]), max(width - 2, 0))
-    bits_BN = draws(ids_BT, max(width - 2, 0), generator, stream=2)
-    place_BK = subsets(bits_BN, (total_B1 - 2).clamp(min=0), inserts_B1, most) + 1
-    live_BK = torch.arange(most, device=ids_BT.device) < inserts_B1
-    inserted_BS = torch.zeros(len(ids_BT), width, dtype=torch.bool, device=ids_BT.device)
-    inserted_BS.scatter_(1, place_BK.clamp(max=width - 1), live_BK)
-    source_BS = (~inserted_BS).cumsum(1).sub_(1).clamp_(max=ids_BT.shape[1] - 1)
-    out_BS = ids_BT.gather(1, source_BS).masked_fill_(inserted_BS, mask_id)
-    padding_BS = torch.arange(width, device=ids_BT.device) >= total_B1
-    return out_BS.masked_fill_(padding_BS, pad_id), total_B1.squeeze(1)

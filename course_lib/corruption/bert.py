@@ -6,11 +6,12 @@ Shapes: B rows, T positions, K chosen positions of a row, V ids; `_B1` is a colu
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from course_lib.corruption import rows
-from course_lib.corruption.randomness import LARGEST, Randomness, draws, threshold
+from course_lib.corruption.randomness import LARGEST, Randomness, draws, smallest_, threshold
 from course_lib.losses import IGNORE_INDEX
 
 
@@ -37,20 +38,20 @@ def exact_mask(eligible_BT: Tensor, rate: float, *, generator: Randomness = None
     >>> exact_mask(torch.ones(2, 200, dtype=torch.bool), 0.15).sum(1)
     tensor([30, 30])
     """
-    order_BK, live_BK = _exact_choice(eligible_BT, rate, generator)
+    order_BK, live_BK = _exact_choice(~eligible_BT, rate, generator)
     return torch.zeros_like(eligible_BT).scatter_(1, order_BK, live_BK)
 
 
-def _exact_choice(eligible_BT: Tensor, rate: float, generator: Randomness) -> tuple[Tensor, Tensor]:
+def _exact_choice(special_BT: Tensor, rate: float, generator: Randomness) -> tuple[Tensor, Tensor]:
     """Positions in random order (B, K), and which of these columns the row's count reaches."""
     rows.check_share("rate", rate)
-    columns = eligible_BT.shape[1]
+    columns = special_BT.shape[1]
     most = min(max(1, round(columns * rate)), columns)
-    size_B1 = eligible_BT.sum(1, keepdim=True)
+    size_B1 = columns - special_BT.sum(1, keepdim=True)
     count_B1 = (size_B1.double() * rate).round().clamp(min=1).minimum(size_B1)
-    bits_BT = draws(eligible_BT, columns, generator).masked_fill_(~eligible_BT, LARGEST)
-    order_BK = bits_BT.topk(most, largest=False).indices
-    return order_BK, torch.arange(most, device=eligible_BT.device) < count_B1
+    bits_BT = draws(special_BT, columns, generator).masked_fill_(special_BT, LARGEST)
+    order_BK = smallest_(bits_BT, most)
+    return order_BK, torch.arange(most, device=special_BT.device) < count_B1
 
 
 def bert_corrupt(
@@ -94,27 +95,32 @@ def bert_corrupt(
     rows.check_ids(ids_BT)
     _check_split(rate, split)
     special_BT = _special(ids_BT, special_ids, special_mask)
+    # the chosen of a row are known beforehand or are those whose dice lies under the rate
+    to_mask, to_random, below = _ends(rate if select == "bernoulli" else 1.0, split)
     if select == "bernoulli":
-        ids, dice = ids_BT, _bernoulli_dice(special_BT, rate, at_least_one, generator)
+        where_N, dice_N = _bernoulli_dice(special_BT, below, at_least_one, generator)
     elif select in ("exact", "exact_split"):
-        order_BK, dice = _exact_dice(special_BT, rate, split, select == "exact_split", generator)
-        ids = ids_BT.gather(1, order_BK)
+        where_N, dice_N = _exact_dice(special_BT, rate, split, select == "exact_split", generator)
     else:
         raise ValueError(f"select is {select!r}: give 'bernoulli', 'exact' or 'exact_split'")
-    to_mask, to_random, below = _ends(rate, split)
-    inputs = _random_ids(dice, vocab_size, special_ids).to(ids.dtype)
-    _blend_(inputs, _ones_below(dice, to_random), ids)
-    _blend_(inputs, _ones_below(dice, to_mask).bitwise_not_(), mask_id)
-    labels = _blend_(ids.clone(), _ones_below(dice, below), IGNORE_INDEX)
-    if select == "bernoulli":
-        return inputs, labels
-    labels_BT = torch.full_like(ids_BT, IGNORE_INDEX).scatter_(1, order_BK, labels)
-    return ids_BT.scatter(1, order_BK, inputs), labels_BT
+    ids_N = ids_BT.flatten() if where_N is None else ids_BT.flatten().index_select(0, where_N)
+    inputs_N = _random_ids(dice_N, vocab_size, special_ids).to(ids_N.dtype)
+    _blend_(inputs_N, _ones_below(dice_N, to_random), ids_N)
+    _blend_(inputs_N, _ones_below(dice_N, to_mask).bitwise_not_(), mask_id)
+    labels_N = _blend_(ids_N.clone(), _ones_below(dice_N, below), IGNORE_INDEX)
+    if where_N is None:
+        return inputs_N.view_as(ids_BT), labels_N.view_as(ids_BT)
+    labels_BT = ids_BT.new_full(ids_BT.shape, IGNORE_INDEX)
+    labels_BT.view(-1).scatter_(0, where_N, labels_N)
+    inputs_BT = ids_BT.flatten().scatter(0, where_N, inputs_N).view_as(ids_BT)
+    return inputs_BT, labels_BT
 
 
 def _special(ids_BT: Tensor, special_ids: Sequence[int], special_mask: Tensor | None) -> Tensor:
     """True at the tokens never chosen."""
-    special_BT = torch.isin(ids_BT, ids_BT.new_tensor(list(special_ids)))
+    special_BT = torch.zeros_like(ids_BT, dtype=torch.bool)
+    if special_ids:
+        special_BT = torch.isin(ids_BT, ids_BT.new_tensor(list(special_ids)))
     if special_mask is None:
         return special_BT
     if special_mask.shape != ids_BT.shape:
@@ -140,17 +146,26 @@ def _ends(rate: float, split: tuple[float, float, float]) -> tuple[int, int, int
 
 
 def _bernoulli_dice(
-    special_BT: Tensor, rate: float, at_least_one: bool, generator: Randomness
-) -> Tensor:
+    special_BT: Tensor, below: int, at_least_one: bool, generator: Randomness
+) -> tuple[Tensor | None, Tensor]:
+    """The places (N,) of the chosen in the flattened batch, and their dice; None: all places.
+
+    An accelerator would have to wait to know how many there are, and has no need to.
+    """
     dice_BT = draws(special_BT, special_BT.shape[1], generator).masked_fill_(special_BT, LARGEST)
     if at_least_one and dice_BT.numel():
         # the smallest dice lies at a uniformly random token; where even that one is too large
         # nothing was chosen, and the row's spare dice takes its place
         least_B1, where_B1 = dice_BT.min(1, keepdim=True)
-        spare_B1 = _shrink(draws(special_BT, 1, generator, stream=1), threshold(rate))
-        none_B1 = (least_B1 >= threshold(rate)) & (least_B1 < LARGEST)
-        dice_BT.scatter_(1, where_B1, torch.where(none_B1, spare_B1, least_B1))
-    return dice_BT
+        none_B1 = (least_B1 >= below) & (least_B1 < LARGEST)
+        if rows.any_seen(none_B1):
+            spare_B1 = _shrink(draws(special_BT, 1, generator, stream=1), below)
+            dice_BT.scatter_(1, where_B1, torch.where(none_B1, spare_B1, least_B1))
+    dice_N = dice_BT.flatten()
+    if not dice_N.is_cpu:
+        return None, dice_N
+    where_N = torch.from_numpy(np.flatnonzero((dice_N < below).numpy()))
+    return where_N, dice_N.index_select(0, where_N)
 
 
 def _exact_dice(
@@ -160,19 +175,19 @@ def _exact_dice(
     exact_split: bool,
     generator: Randomness,
 ) -> tuple[Tensor, Tensor]:
-    """Positions (B, K), all those chosen among them, and the dice of each."""
-    order_BK, live_BK = _exact_choice(~special_BT, rate, generator)
+    """Places (N,) in the flattened batch, all those chosen among them, and the dice of each."""
+    order_BK, live_BK = _exact_choice(special_BT, rate, generator)
     dice_BK = draws(special_BT, order_BK.shape[1], generator, stream=1)
     if exact_split:
         # the order is random, so its first become masks, the next random tokens, the rest stay
         parts_B3 = _largest_remainder(live_BK.sum(1, keepdim=True), split).cumsum(1)
         rank_K = torch.arange(order_BK.shape[1], device=order_BK.device)
         action_BK = (rank_K >= parts_B3[:, :1]).long() + (rank_K >= parts_B3[:, 1:2])
-        ends_4 = parts_B3.new_tensor([0, *_ends(rate, split)])
+        ends_4 = parts_B3.new_tensor([0, *_ends(1.0, split)])
         dice_BK = ends_4[action_BK] + _shrink(dice_BK, ends_4.diff()[action_BK])
-    else:
-        dice_BK = _shrink(dice_BK, threshold(rate))
-    return order_BK, torch.where(live_BK, dice_BK, LARGEST)
+    first_B1 = torch.arange(len(special_BT), device=special_BT.device)[:, None]
+    where_N = order_BK.add_(first_B1 * special_BT.shape[1]).flatten()
+    return where_N, dice_BK.masked_fill_(~live_BK, LARGEST).flatten()
 
 
 def _largest_remainder(count_B1: Tensor, split: tuple[float, float, float]) -> Tensor:

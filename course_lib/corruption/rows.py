@@ -17,14 +17,19 @@ def covered(start_BK: Tensor, stop_BK: Tensor, columns: int) -> Tensor:
 
 def compact(values_BT: Tensor, keep_BT: Tensor, width: int) -> Tensor:
     """Each row's kept values moved to its front, 0 after them: (B, width)."""
-    slot_BT = torch.where(keep_BT, keep_BT.cumsum(1) - 1, width)
-    out_BW = values_BT.new_zeros(len(values_BT), width + 1)  # the last column takes the others
-    return out_BW.scatter_(1, slot_BT, values_BT)[:, :-1]
+    slot_BT = keep_BT.cumsum(1).mul_(keep_BT)
+    out_BW = values_BT.new_zeros(len(values_BT), width + 1)  # the first column takes the others
+    return out_BW.scatter_(1, slot_BT, values_BT)[:, 1:]
 
 
 def width(lengths: Tensor, bound: int) -> int:
     """The longest of the lengths where reading it is free, on CPU; elsewhere their bound."""
     return int(lengths.max()) if lengths.is_cpu and lengths.numel() else bound
+
+
+def any_seen(flags: Tensor) -> bool:
+    """Whether any flag is set, where looking is free, on CPU; elsewhere True, as it may be."""
+    return not flags.is_cpu or bool(flags.any())
 
 
 def check_share(name: str, value: float) -> None:
@@ -62,5 +67,5 @@ def text_lengths(ids_BT: Tensor, lengths: Tensor | None) -> Tensor:
     if not columns:
         raise ValueError(f"ids have shape {tuple(ids_BT.shape)}: give at least one position")
     if lengths is None:
-        lengths = torch.full((len(ids_BT),), columns, device=ids_BT.device)
+        return torch.full((len(ids_BT), 1), columns, device=ids_BT.device)
     return lengths_column(lengths, ids_BT, columns)

@@ -3,13 +3,14 @@
 Shapes: B rows, K spans of a row; `_B1` is a column, one number for each row.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from course_lib.corruption import rows
-from course_lib.corruption.randomness import Randomness, draws, subsets
+from course_lib.corruption.randomness import Randomness, draws, sorted_rows, subsets_
 
 
 def span_counts(
@@ -80,18 +81,25 @@ def random_spans(
 ) -> Spans:
     """T5's spans: the kept and the noise tokens fall into runs of uniformly random lengths."""
     noise_B1, count_B1 = span_counts(lengths_B1, density, mean_span)
-    most_noise, most_spans = map(int, span_counts(torch.tensor(longest), density, mean_span))
+    most_noise, most_spans = _most(longest, density, mean_span)
     columns = max(most_spans, 1)
 
     def run_ends(tokens_B1: Tensor, most: int, stream: int) -> Tensor:
         # to break n tokens into k runs is to choose k - 1 cuts among n - 1 places
         bits_BN = draws(lengths_B1, max(most - 1, 0), generator, stream)
-        cuts_BK = subsets(bits_BN, tokens_B1 - 1, count_B1 - 1, columns - 1)
-        return torch.cat([torch.zeros_like(tokens_B1), cuts_BK.sort(1).values + 1, tokens_B1], 1)
+        cuts_BK = subsets_(bits_BN, tokens_B1 - 1, count_B1 - 1, columns - 1)
+        return torch.cat([torch.zeros_like(tokens_B1), sorted_rows(cuts_BK) + 1, tokens_B1], 1)
 
     kept_ends = run_ends(lengths_B1 - noise_B1, longest - most_noise, stream=0)
     noise_ends = run_ends(noise_B1, most_noise, stream=1)
     return Spans(kept_ends, noise_ends, count_B1, longest - most_noise, most_noise)
+
+
+@cache
+def _most(length: int, density: float, mean_span: float) -> tuple[int, int]:
+    """Noise tokens and spans of the longest text, which are the most there can be."""
+    noise, spans = span_counts(torch.tensor(length), density, mean_span)
+    return int(noise), int(spans)
 
 
 def random_spans_mask(

@@ -84,8 +84,8 @@ def span_corrupt(
 def _fill(ids_BT: Tensor, slot_BK: Tensor, jump_BK: Tensor, fill_K: Tensor, width: int) -> Tensor:
     """Walk through the ids; at slot k put `fill_K[k]` and skip `jump_BK[:, k]` ids: (B, width)."""
     step_BW = torch.ones(len(ids_BT), width, dtype=torch.int64, device=ids_BT.device)
-    source_BW = step_BW.scatter_(1, slot_BK, jump_BK).cumsum(1).sub_(1)
-    out_BW = ids_BT.gather(1, source_BW.clamp_(0, ids_BT.shape[1] - 1))
+    step_BW.scatter_(1, slot_BK, jump_BK)[:, 0].sub_(1)
+    out_BW = ids_BT.gather(1, step_BW.cumsum(1).clamp_(0, ids_BT.shape[1] - 1))
     return out_BW.scatter_(1, slot_BK, fill_K.expand_as(slot_BK))
 
 
@@ -177,8 +177,9 @@ def _denoising(
     for ids_BW, end_B1 in ((inputs_BS, input_ends_B1), (targets_BT, target_ends_B1)):
         ids_BW = ids_BW[:, : rows.width(end_B1 + 1, ids_BW.shape[1])]
         column_W = torch.arange(ids_BW.shape[1], device=ids_BW.device)
-        tail_BW = torch.where(column_W == end_B1, eos_id, pad_id).to(ids_BW.dtype)
-        ended.append(torch.where(column_W < end_B1, ids_BW, tail_BW))
+        if rows.any_seen(end_B1 + 1 < len(column_W)):
+            ids_BW = ids_BW.masked_fill(column_W > end_B1, pad_id)
+        ended.append(ids_BW.scatter(1, end_B1, eos_id))
     inputs_BS, targets_BT = ended
     lengths = [ends_B1.squeeze(1) + 1 for ends_B1 in (input_ends_B1, target_ends_B1)]
     return Denoising(inputs_BS, targets_BT, *lengths)
@@ -197,8 +198,9 @@ def _text_lengths(
 ) -> Tensor:
     """The rows' lengths as a column, after a look for sentinels in the text, on CPU only."""
     lengths_B1 = rows.text_lengths(ids_BT, lengths)
-    if ids_BT.is_cpu:
-        held_BT = (ids_BT <= first_sentinel) & (ids_BT > first_sentinel - num_sentinels)
+    lowest = first_sentinel - num_sentinels + 1
+    if ids_BT.is_cpu and ids_BT.numel() and int(ids_BT.max()) >= lowest:
+        held_BT = (ids_BT <= first_sentinel) & (ids_BT >= lowest)
         held_BT &= torch.arange(ids_BT.shape[1]) < lengths_B1
         if held_BT.any():
             raise ValueError(

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 SECTIONS = {
+    "library": "The library, against its peers",
     "processes": "A student's process",
     "levels": "The levels",
     "stock": "A class, against nbgrader's own autograder",

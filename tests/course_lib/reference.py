@@ -1,6 +1,6 @@
 """Plain per-row references in NumPy, written from the papers' rules: oracles for tests and bench.
 
-Slow and obvious on purpose: one row, one loop, Python ints.
+One row at a time and nothing clever, as the papers' own code does it.
 """
 
 import math
@@ -25,55 +25,55 @@ def t5_mask(length: int, density: float, mean_span: float, rng: Generator) -> np
     if spans == 0:
         return np.zeros(length, dtype=bool)
 
-    def composition(tokens: int) -> list[int]:
-        first_in_run = rng.permutation([1] * (spans - 1) + [0] * (tokens - spans))
-        runs = np.concatenate([[0], np.cumsum(first_in_run)]).astype(int)
-        return np.bincount(runs, minlength=spans).tolist()
+    def composition(tokens: int) -> np.ndarray:
+        first_in_run = rng.permutation(np.arange(tokens - 1) < spans - 1)
+        return np.bincount(np.append(0, first_in_run.cumsum()), minlength=spans)
 
-    pieces = []
-    for kept_run, noise_run in zip(composition(length - noise), composition(noise), strict=True):
-        pieces += [False] * kept_run + [True] * noise_run
-    return np.array(pieces)
+    runs = np.stack([composition(length - noise), composition(noise)], axis=1).ravel()
+    return np.repeat(np.arange(2 * spans) % 2 == 1, runs)
 
 
 def t5_spans(
-    ids: list[int], mask: list[bool], first_sentinel: int, eos_id: int, final_sentinel: bool = False
-) -> tuple[list[int], list[int]]:
+    ids: np.ndarray,
+    mask: np.ndarray,
+    first_sentinel: int,
+    eos_id: int,
+    final_sentinel: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
     """Inputs and targets for any mask: a sentinel before each run of noise, EOS at the end."""
-    inputs: list[int] = []
-    targets: list[int] = []
-    sentinel = first_sentinel
-    inside = False
-    for token, noise in zip(ids, mask, strict=True):
-        if noise and not inside:
-            inputs.append(sentinel)
-            targets.append(sentinel)
-            sentinel -= 1
-        (targets if noise else inputs).append(token)
-        inside = noise
-    if final_sentinel or not inside:
-        targets.append(sentinel)
-    return [*inputs, eos_id], [*targets, eos_id]
+    starts = mask & ~np.append(False, mask[:-1])
+    sentinels = first_sentinel - np.arange(starts.sum() + 1)
+    inputs = np.where(starts, first_sentinel + 1 - starts.cumsum(), ids)[starts | ~mask]
+    targets = np.insert(ids[mask], np.flatnonzero(starts[mask]), sentinels[:-1])
+    if final_sentinel or not mask[-1:].any():
+        targets = np.append(targets, sentinels[-1])
+    return np.append(inputs, eos_id), np.append(targets, eos_id)
 
 
 def bart_infill(
-    ids: list[int], mask_id: int, rate: float, mean_span: float, rng: Generator
-) -> list[int]:
+    ids: np.ndarray, mask_id: int, rate: float, mean_span: float, rng: Generator
+) -> np.ndarray:
     """fairseq's law: random starts, spans may overlap and merge, empty spans are insertions."""
-    last = len(ids) - 1
-    words = max(len(ids) - 2, 0)
+    last, words = len(ids) - 1, max(len(ids) - 2, 0)
     budget = math.ceil(np.float32(words) * np.float32(rate))
-    lengths: list[int] = []
-    while sum(lengths) < budget:
-        lengths.append(min(int(rng.poisson(mean_span)), budget - sum(lengths)))
-    spans = [length for length in lengths if length]
-    starts = (rng.permutation(words)[: len(spans)] + 1).tolist()
-    gone = set()
-    for start, length in zip(starts, spans, strict=True):
-        gone |= set(range(start + 1, min(start + length, last)))
-    out = [mask_id if i in starts else ids[i] for i in range(len(ids)) if i not in gone]
+    lengths = np.zeros(0, dtype=int)
+    while lengths.sum() < budget:
+        lengths = np.append(lengths, rng.poisson(mean_span, size=budget))
+    if budget:  # up to the first that reaches it, cut to meet it
+        ends = lengths.cumsum()
+        lengths = lengths[: np.searchsorted(ends, budget) + 1]
+        lengths[-1] -= ends[len(lengths) - 1] - budget
+    spans = lengths[lengths > 0]
+    starts = rng.permutation(words)[: len(spans)] + 1
+    change = np.zeros(len(ids) + 1, dtype=int)
+    np.add.at(change, starts + 1, 1)
+    np.add.at(change, np.maximum(np.minimum(starts + spans, last), starts + 1), -1)
+    noisy = ids.copy()
+    noisy[starts] = mask_id
+    kept = noisy[change.cumsum()[:-1] == 0]
     inserts = len(lengths) - len(spans)
-    total = len(out) + inserts
-    places = set((rng.permutation(total - 2)[:inserts] + 1).tolist()) if inserts else set()
-    kept = iter(out)
-    return [mask_id if i in places else next(kept) for i in range(total)]
+    insert = np.zeros(len(kept) + inserts, dtype=bool)
+    insert[rng.permutation(len(insert) - 2)[:inserts] + 1] = True
+    out = np.full(len(insert), mask_id)
+    out[~insert] = kept
+    return out

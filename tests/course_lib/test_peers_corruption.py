@@ -212,12 +212,13 @@ def test_the_same_key_gives_the_same_noise_whatever_the_global_state() -> None:
     assert torch.equal(first, again)
 
 
-def test_empty_spans_insert_exactly_as_many_masks() -> None:
+def test_empty_spans_insert_exactly_as_many_masks(monkeypatch: pytest.MonkeyPatch) -> None:
     """fairseq: ceil(N * (k / N)) inserted one mask more for some N and k, 11 of 301 for one."""
     for n in (300, 301, 519):
         for k in range(20):
-            empty = torch.arange(25)[None] < k
-            out, lengths = bart._insert(text(1, n), torch.tensor([[n]]), empty, MASK, PAD, rng())
+            only_empty = torch.zeros(1, 0, dtype=torch.int64), torch.arange(25)[None] < k
+            monkeypatch.setattr(bart, "_poisson_spans", lambda *_, spans=only_empty: spans)
+            out, lengths = text_infill(text(1, n), **INFILL, generator=rng())
             assert lengths.tolist() == [n + k]
             assert int((out == MASK).sum()) == k
 
