@@ -97,7 +97,12 @@ def cross_entropy(logits_V: Tensor, labels: Tensor) -> Tensor:
 
 
 def linear_summed_nll(
-    hidden_D: Tensor, weight_VD: Tensor, labels: Tensor, *, chunk_rows: int = 256
+    hidden_D: Tensor,
+    weight_VD: Tensor,
+    labels: Tensor,
+    *,
+    chunk_rows: int = 256,
+    at_most: int | None = None,
 ) -> SummedNLL:
     """`summed_nll(hidden_D @ weight_VD.T, labels)` without ever holding those logits.
 
@@ -105,8 +110,10 @@ def linear_summed_nll(
     their gradients are computed in the same pass. The value does not depend on `chunk_rows`: fewer
     rows need less memory, more rows rewrite the gradient of the weight less often. Per-row losses
     and the gradient of the weight are accumulated in float32 for half-precision inputs.
-    Differentiable once. Picking the scored rows waits for a GPU, once a call.
-    Errors are those of `check_labels`, and ValueError for mixed dtypes.
+    Differentiable once. Errors are those of `check_labels`, and ValueError for mixed dtypes.
+
+    at_most: a bound on the number of scored positions. A GPU, which nothing here waits for, can
+      leave out the other rows only if it is given; more scored positions are an error there.
 
     The same idea is in torchtune's chunked loss, Liger-Kernel and Apple's cut cross-entropy.
 
@@ -121,25 +128,45 @@ def linear_summed_nll(
         )
     if chunk_rows < 1:
         raise ValueError(f"chunk_rows is {chunk_rows}: give at least 1, or 256 to be fast")
-    scored = (labels.flatten() != IGNORE_INDEX).nonzero().squeeze(-1)
-    hidden_ND = hidden_D.reshape(-1, hidden_D.shape[-1]).index_select(0, scored)
-    labels_N = labels.flatten().index_select(0, scored).long()
+    hidden_ND = hidden_D.reshape(-1, hidden_D.shape[-1])
+    labels_N, tokens = labels.flatten().long(), (labels != IGNORE_INDEX).sum()
+    rows_N = _scored_rows(labels_N, tokens, at_most)
+    if rows_N is not None:
+        hidden_ND, labels_N = hidden_ND.index_select(0, rows_N), labels_N.index_select(0, rows_N)
     # inside a Function gradients are always off and its inputs look the same under no_grad
     wanted = [torch.is_grad_enabled() and x.requires_grad for x in (hidden_ND, weight_VD)]
     apply: Callable[..., Tensor] = _LinearNLL.apply
     nats = apply(hidden_ND, weight_VD, labels_N, chunk_rows, *wanted)
-    return SummedNLL(nats, torch.tensor(len(labels_N), device=labels.device))
+    return SummedNLL(nats, tokens)
 
 
 def linear_cross_entropy(
-    hidden_D: Tensor, weight_VD: Tensor, labels: Tensor, *, chunk_rows: int = 256
+    hidden_D: Tensor,
+    weight_VD: Tensor,
+    labels: Tensor,
+    *,
+    chunk_rows: int = 256,
+    at_most: int | None = None,
 ) -> Tensor:
     """`cross_entropy(hidden_D @ weight_VD.T, labels)` without its logits; see `linear_summed_nll`.
 
     >>> linear_cross_entropy(torch.eye(3), torch.zeros(5, 3), torch.tensor([4, -100, 0]))
     tensor(1.6094)
     """
-    return linear_summed_nll(hidden_D, weight_VD, labels, chunk_rows=chunk_rows).mean
+    return linear_summed_nll(
+        hidden_D, weight_VD, labels, chunk_rows=chunk_rows, at_most=at_most
+    ).mean
+
+
+def _scored_rows(labels_N: Tensor, tokens: Tensor, at_most: int | None) -> Tensor | None:
+    """The rows to project: on CPU the scored ones, elsewhere a fixed number; None: all."""
+    scored_N = labels_N != IGNORE_INDEX
+    if labels_N.is_cpu:
+        return scored_N.nonzero().squeeze(-1)
+    if at_most is None:
+        return None
+    torch._assert_async(tokens <= at_most)
+    return scored_N.to(torch.int8).argsort(descending=True, stable=True)[:at_most]
 
 
 class _LinearNLL(torch.autograd.Function):
@@ -162,14 +189,14 @@ class _LinearNLL(torch.autograd.Function):
         buffer_CV = hidden_ND.new_empty(min(chunk_rows, len(hidden_ND)), len(weight_VD), dtype=wide)
         for start in range(0, len(hidden_ND), chunk_rows):
             rows = slice(start, start + chunk_rows)
-            hidden_CD, labels_C1 = hidden_ND[rows], labels_N[rows, None]
+            scored_C1 = labels_N[rows, None] != IGNORE_INDEX
+            hidden_CD = hidden_ND[rows].where(scored_C1, 0)  # what is ignored may be NaN
+            labels_C1 = labels_N[rows, None].where(scored_C1, 0)
             logits_CV = _project(hidden_CD, weight_VD, out_CV=buffer_CV[: len(hidden_CD)])
-            nll_N[rows] = _softmax_(logits_CV, labels_C1)
+            nll_N[rows] = _softmax_(logits_CV, labels_C1, scored_C1)
             if not (wants_hidden or wants_weight):
                 continue
-            dlogits_CV = logits_CV.scatter_add_(
-                1, labels_C1, -torch.ones_like(labels_C1, dtype=wide)
-            )
+            dlogits_CV = logits_CV.scatter_add_(1, labels_C1, -scored_C1.to(wide))
             if grad_weight_VD is not None:
                 _add_product_(grad_weight_VD, dlogits_CV, hidden_CD)
             if grad_hidden_ND is not None:
@@ -199,13 +226,16 @@ def _project(hidden_CD: Tensor, weight_VD: Tensor, out_CV: Tensor) -> Tensor:
     return out_CV.copy_(hidden_CD @ weight_VD.T)
 
 
-def _softmax_(logits_CV: Tensor, labels_C1: Tensor) -> Tensor:
-    """The nll of each row; the logits become probabilities in place, so that nothing is copied."""
+def _softmax_(logits_CV: Tensor, labels_C1: Tensor, scored_C1: Tensor) -> Tensor:
+    """The nll of each row; the logits become probabilities in place, so that nothing is copied.
+
+    Of a row that is not scored both are 0.
+    """
     target_C1 = logits_CV.gather(1, labels_C1)
     largest_C1 = logits_CV.amax(1, keepdim=True)
     total_C1 = logits_CV.sub_(largest_C1).exp_().sum(1, keepdim=True)
-    logits_CV.div_(total_C1)
-    return (total_C1.log() + largest_C1 - target_C1).squeeze(1)
+    logits_CV.div_(total_C1.where(scored_C1, torch.inf))
+    return (total_C1.log() + largest_C1 - target_C1).where(scored_C1, 0).squeeze(1)
 
 
 def _add_product_(grad_weight_VD: Tensor, dlogits_CV: Tensor, hidden_CD: Tensor) -> None:

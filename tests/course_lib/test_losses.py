@@ -326,6 +326,59 @@ class TestLinear:
             linear_cross_entropy(hidden, weight, labels, chunk_rows=0)
 
 
+@few
+@given(st.integers(0, 10**6), st.sampled_from([None, 12, 20]))
+def test_projecting_other_rows_too_changes_nothing(seed: int, at_most: int | None) -> None:
+    """What an accelerator does, where picking the scored rows would have to wait."""
+    hidden, weight, labels = batch(seed)
+    hidden[labels == IGNORE_INDEX] = math.nan
+    tensors = [hidden.requires_grad_(), weight.requires_grad_()]
+    expected = linear_summed_nll(*tensors, labels)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Tensor, "is_cpu", property(lambda _: False))
+        ours = linear_summed_nll(*tensors, labels, chunk_rows=5, at_most=at_most)
+    assert ours.tokens == expected.tokens
+    torch.testing.assert_close(ours.nats, expected.nats)
+    gradients = [torch.autograd.grad(nats, tensors) for nats in (ours.nats, expected.nats)]
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_a_bound_below_the_number_of_scored_rows_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hidden, weight, labels = batch(3, ignored=0)
+    monkeypatch.setattr(Tensor, "is_cpu", property(lambda _: False))
+    with pytest.raises(RuntimeError, match="Expected Tensor with single nonzero value"):
+        linear_summed_nll(hidden, weight, labels, at_most=11)
+
+
+@pytest.mark.parametrize("at_most", [None, 4])
+def test_no_loss_waits_for_the_device(at_most: int | None) -> None:
+    """Tensors on "meta" have no values: whoever asks for one gets an error."""
+    hidden, weight = torch.zeros(9, 5, device="meta"), torch.zeros(7, 5, device="meta")
+    labels = torch.zeros(9, dtype=torch.int64, device="meta")
+    tensors = [hidden.requires_grad_(), weight.requires_grad_()]
+    linear_cross_entropy(*tensors, labels, at_most=at_most).backward()
+    cross_entropy(hidden @ weight.T, labels).backward()
+    assert weight.grad is not None
+    assert weight.grad.is_meta
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("at_most", [None, 400])
+def test_losses_on_a_gpu_never_wait_for_it(at_most: int | None) -> None:
+    hidden, weight, labels = (x.cuda() for x in batch(13, rows=600, vocab=503, width=64))
+    tensors = [hidden.requires_grad_(), weight.requires_grad_()]
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        linear_cross_entropy(*tensors, labels, at_most=at_most).backward()
+        cross_entropy(hidden @ weight.T, labels).backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
 @pytest.mark.gpu
 @needs_gpu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -372,6 +372,20 @@ def test_a_mask_of_another_shape_is_named() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("objective", META)
+def test_no_objective_waits_for_a_gpu(objective: Callable[[Tensor, Tensor], Batch]) -> None:
+    ids, mask = text(8, 60).cuda(), torch.ones(8, 60).cuda()
+    objective(ids, mask)  # what is made once may wait
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        batch = objective(ids, mask)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert batch.inputs.is_cuda
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_example_keys_give_the_same_batch_on_cpu_and_cuda() -> None:
     ids = text(8, 60)
     for corrupt in (
