@@ -13,6 +13,7 @@ from autograde.assignment import load_assignment
 from autograde.course import Course
 from autograde.files import write_whole
 from autograde.notebook import notebook_text
+from autograde.page import part
 
 PROJECT = "pretraining-objectives"
 # what course_lib imports, where students work, and the button that validates
@@ -96,7 +97,7 @@ def _contents(course: Course, levels: list[str], name: str) -> Iterator[tuple[st
     versions = {name: metadata.version(name).partition("+")[0] for name in NEEDED}
     pins = "\n".join(f"      - {name}=={version}" for name, version in versions.items())
     yield "environment.yml", ENVIRONMENT.format(name=name, pins=pins)
-    readme = (files("autograde") / "templates" / "bundle.md").read_text("utf-8")
+    readme = part("bundle.md")
     yield "README.md", readme.replace("NAME", name)
     yield "LICENSE", project.read_text("licenses/LICENSE") or ""
 

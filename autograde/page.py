@@ -8,10 +8,13 @@ import base64
 import hashlib
 import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+# found by this file, not by the package's name: a course has a folder autograde/ of its own
+TEMPLATES = Path(__file__).with_name("templates")
 
 
 def render(
@@ -32,7 +35,7 @@ def render(
 @cache
 def part(name: str) -> str:
     """The text of a style or a script beside the templates."""
-    return (files("autograde") / "templates" / name).read_text("utf-8")
+    return (TEMPLATES / name).read_text("utf-8")
 
 
 def visible(text: str) -> str:
@@ -59,7 +62,7 @@ def _text_is_visible(value: Any) -> Any:
 @cache
 def _environment() -> Environment:
     return Environment(
-        loader=PackageLoader("autograde"),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_text_is_visible,

@@ -1,10 +1,10 @@
 """JupyterLab in a real browser: a server of one's own, and a notebook's cells by their ids."""
 
+import contextlib
 import json
 import os
 import re
 import socket
-import subprocess
 import sysconfig
 import time
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
+import psutil
 from playwright.sync_api import Locator, Page, expect
 
 BIN = Path(sysconfig.get_path("scripts"))
@@ -21,6 +22,7 @@ LAB = {
     # so that a test can go to a cell as a reader does by scrolling
     "LabApp": {"expose_app_in_browser": True},
 }
+QUIET = "lab/user-settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -36,12 +38,13 @@ def lab(*command: str, cwd: Path, home: Path) -> Iterator[str]:
     """The address of a JupyterLab that `command` starts in `cwd`; %2F and all, with its token."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    home.mkdir()
+    (home / QUIET).parent.mkdir(parents=True)
+    (home / QUIET).write_text('{"fetchNews": "false", "checkForUpdates": false}', "utf-8")
     for name in ("jupyter_server_config.json", "jupyter_lab_config.json"):
         (home / name).write_text(json.dumps(LAB), "utf-8")
     variables = environment(home, JUPYTER_TOKEN="open", JUPYTER_PORT=str(port))
     with (home / "log").open("w") as log:
-        server = subprocess.Popen(command, cwd=cwd, env=variables, stdout=log, stderr=log)
+        server = psutil.Popen(command, cwd=cwd, env=variables, stdout=log, stderr=log)
         url = f"http://127.0.0.1:{port}"
         try:
             _wait(server, f"{url}/api", home / "log")
@@ -50,7 +53,7 @@ def lab(*command: str, cwd: Path, home: Path) -> Iterator[str]:
             _end(server)
 
 
-def _wait(server: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
+def _wait(server: psutil.Popen, url: str, log: Path) -> None:
     end = time.monotonic() + START_S
     while True:
         try:
@@ -63,17 +66,15 @@ def _wait(server: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
             time.sleep(0.1)
 
 
-def _end(server: "subprocess.Popen[bytes]") -> None:
-    """End a command and what it started, as `make` does its server, and that its kernels."""
-    import psutil
-
-    family = [*psutil.Process(server.pid).children(recursive=True), psutil.Process(server.pid)]
-    for process in family:
-        process.terminate()
-    _, alive = psutil.wait_procs(family, timeout=10)
-    for process in alive:
-        process.kill()
-    server.wait()
+def _end(server: psutil.Popen) -> None:
+    """End a command and what it started: under `make` that is the server, and then its kernels."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        family = [*server.children(recursive=True), server]
+        for process in family:
+            process.terminate()
+        _, alive = psutil.wait_procs(family, timeout=10)
+        for process in alive:
+            process.kill()
 
 
 class Notebook:

@@ -32,7 +32,9 @@ def root(tmp_path_factory):
             source, to = REPOSITORY / part, root / part
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree(source, to) if source.is_dir() else shutil.copy2(source, to)
-        (root / ".venv").symlink_to(REPOSITORY / ".venv")
+        (root / ".venv").mkdir()
+        (root / ".venv" / "bin").symlink_to(BIN)
+        (root / ".venv" / ".ready").touch()
         exchange = root / "exchange"
         exchange.mkdir()
         exchange.chmod(0o777)
