@@ -42,7 +42,7 @@ def side_by_side(sentence: str, rate: float = 0.3, seed: int = 0) -> Page:
     tokenizer = train_words([sentence], sentinels=SENTINELS)
     ids = tokenizer.encode(sentence).ids
     if len(ids) not in TOKENS:
-        raise ValueError(f"The sentence has {len(ids)} tokens: give it from 3 to 40.")
+        raise ValueError(f"Give a sentence of 3 to 40 tokens: this one has {len(ids)}.")
     if not 0 < rate < 1:
         raise ValueError(f"rate is {rate}: give a share between 0 and 1.")
 
