@@ -5,10 +5,10 @@ BIN := .venv/bin
 STUDENTS ?= 30
 LEVEL ?= level2
 
-.PHONY: help grade test lint build lab bench lock clean
+.PHONY: help grade test lint build lab bench bench-gpu lock clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; say which: make PYTHON=python3.12")'
@@ -41,6 +41,9 @@ lab: .venv/.ready  ## open the course in JupyterLab
 
 bench: build  ## speed, as ratios inside one run, an hour; BENCH="stock scale" for some
 	$(BIN)/python tests/bench $(BENCH)
+
+bench-gpu: .venv/.ready  ## the same for course_lib on a CUDA device
+	$(BIN)/python tests/bench gpu
 
 lock: .venv/.ready  ## pin what is installed now
 	$(BIN)/pip freeze --exclude-editable | sed 's/+cpu//' > requirements.lock
