@@ -24,7 +24,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
-    help="Build the course, make a sample class, grade a level.",
+    help="Give out a course of notebooks, grade what a class hands in, give it back.",
     epilog="Exit codes: 0 done; 1 done, but a person must look at some submissions; 2 not done.",
 )
 console = Console()
@@ -71,7 +71,7 @@ def _plain_errors() -> Iterator[None]:
 def build(
     levels: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[LEVEL]...", help="Every level, if none is named."),
+        typer.Argument(metavar="LEVEL", help="Every level, if none is named."),
     ] = None,
     course: CourseOption = None,
 ) -> None:
@@ -93,7 +93,7 @@ def build(
 def bundle(
     levels: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[LEVEL]...", help="Every level, if none is named."),
+        typer.Argument(metavar="LEVEL", help="Every level, if none is named."),
     ] = None,
     course: CourseOption = None,
 ) -> None:
@@ -128,6 +128,41 @@ def demo(
 
     with _plain_errors():
         console.print(make_class(find_course(course), students, force))
+
+
+@app.command(epilog="Example: autograde collect level2 submissions.zip --roster gradebook.csv")
+def collect(
+    level: Annotated[str, typer.Argument(metavar="LEVEL", help="The level, for example level2.")],
+    archives: Annotated[
+        list[Path],
+        typer.Argument(metavar="ZIP...", help="What Canvas, Moodle or Gradescope gives out."),
+    ],
+    roster: RosterOption = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace newer and uncollected submissions too.")
+    ] = False,
+    course: CourseOption = None,
+) -> None:
+    """Put the notebooks in ZIP files into classroom/submitted/, one for each student.
+
+    The newest counts; what it replaces is kept in classroom/replaced/. Exit code 1 if something
+    was passed over.
+    """
+    from autograde.collect import Collected, open_batch, overview
+    from autograde.placing import State
+    from autograde.roster import read_roster
+
+    with _plain_errors():
+        found = find_course(course)
+        listed = read_roster(roster) if roster else None
+        collected: list[Collected] = []
+        for archive in archives:
+            with open_batch(found, found.level(level), archive, listed, force) as batch:
+                quiet = not console.is_terminal
+                collected += track(batch, escape(archive.name), console=console, disable=quiet)
+        console.print(overview(collected))
+        if any(one.state == State.PASSED_OVER for one in collected):
+            raise typer.Exit(1)
 
 
 @app.command(epilog="Example: autograde grade level2 -j 4")
@@ -211,27 +246,6 @@ def grade(
             raise typer.Exit(1)
 
 
-@app.command(epilog="Example: autograde gradebook level2")
-def gradebook(
-    level: Annotated[
-        str, typer.Argument(metavar="LEVEL", help="The level to enter, for example level2.")
-    ],
-    course: CourseOption = None,
-) -> None:
-    """Make a level's scores in nbgrader's gradebook anew from classroom/verdicts/.
-
-    A person's marks and comments stay as they are.
-    """
-    from autograde.gradebook import fill_gradebook
-    from autograde.store import kept_verdicts
-
-    with _plain_errors():
-        found = find_course(course)
-        verdicts = kept_verdicts(found, found.level(level))
-        fill_gradebook(found, level, verdicts)
-        console.print(f"{len(verdicts)} verdicts on {level} are in the gradebook")
-
-
 @app.command(epilog="Example: autograde report level2")
 def report(
     level: Annotated[
@@ -266,7 +280,7 @@ def feedback(
     level: Annotated[str, typer.Argument(metavar="LEVEL", help="The level, for example level2.")],
     students: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[STUDENT]...", help="Everybody with a verdict, if none is named."),
+        typer.Argument(metavar="STUDENT", help="Everybody with a verdict, if none is named."),
     ] = None,
     course: CourseOption = None,
 ) -> None:
@@ -285,41 +299,6 @@ def feedback(
             raise CourseError(f"No verdict on {level} by {', '.join(sorted(missing))}.")
         folder = found.folder("feedback").relative_to(found.root)
         console.print(f"{len(written)} pages in {folder}", highlight=False)
-
-
-@app.command(epilog="Example: autograde collect level2 submissions.zip --roster gradebook.csv")
-def collect(
-    level: Annotated[str, typer.Argument(metavar="LEVEL", help="The level, for example level2.")],
-    archives: Annotated[
-        list[Path],
-        typer.Argument(metavar="ZIP...", help="What Canvas, Moodle or Gradescope gives out."),
-    ],
-    roster: RosterOption = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace newer and uncollected submissions too.")
-    ] = False,
-    course: CourseOption = None,
-) -> None:
-    """Put the notebooks in ZIP files into classroom/submitted/, one for each student.
-
-    The newest counts; what it replaces is kept in classroom/replaced/. Exit code 1 if something
-    was passed over.
-    """
-    from autograde.collect import Collected, open_batch, overview
-    from autograde.placing import State
-    from autograde.roster import read_roster
-
-    with _plain_errors():
-        found = find_course(course)
-        listed = read_roster(roster) if roster else None
-        collected: list[Collected] = []
-        for archive in archives:
-            with open_batch(found, found.level(level), archive, listed, force) as batch:
-                quiet = not console.is_terminal
-                collected += track(batch, escape(archive.name), console=console, disable=quiet)
-        console.print(overview(collected))
-        if any(one.state == State.PASSED_OVER for one in collected):
-            raise typer.Exit(1)
 
 
 @app.command(epilog="Example: autograde export level2 --format canvas --roster gradebook.csv")
@@ -350,6 +329,27 @@ def export(
             console.print(f"left out: {line}", markup=False, highlight=False, soft_wrap=True)
         if left_out:
             raise typer.Exit(1)
+
+
+@app.command(epilog="Example: autograde gradebook level2")
+def gradebook(
+    level: Annotated[
+        str, typer.Argument(metavar="LEVEL", help="The level to enter, for example level2.")
+    ],
+    course: CourseOption = None,
+) -> None:
+    """Make a level's scores in nbgrader's gradebook anew from classroom/verdicts/.
+
+    A person's marks and comments stay as they are.
+    """
+    from autograde.gradebook import fill_gradebook
+    from autograde.store import kept_verdicts
+
+    with _plain_errors():
+        found = find_course(course)
+        verdicts = kept_verdicts(found, found.level(level))
+        fill_gradebook(found, level, verdicts)
+        console.print(f"{len(verdicts)} verdicts on {level} are in the gradebook")
 
 
 @app.command()
