@@ -9,7 +9,7 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,7 @@ from autograde.late import TIMESTAMP
 from autograde.notebook import read_notebook
 from autograde.placing import Placer, State
 from autograde.preflight import Unreadable, belongs_to, read_submission
-from autograde.roster import Roster
+from autograde.roster import Listed, Roster
 from autograde.submission import SUFFIXES
 from autograde.verdict import one_line
 
@@ -150,13 +150,17 @@ class Batch:
         number, time = new.handed.order
         time = self._submitted(new.handed) or time
         archive = Path(self.archive.filename or "").name
-        return Origin(
-            new.handed.person, archive, new.handed.file, new.digest, number, time.isoformat()
-        )
+        person, listed = new.handed.person, self._listed(new.handed)
+        if listed and listed.name:  # as people write it; in a file's name it is squeezed
+            person = replace(person, name=listed.name)
+        return Origin(person, archive, new.handed.file, new.digest, number, time.isoformat())
 
     def _submitted(self, handed: Handed) -> datetime | None:
-        listed = self.roster and self.roster.find(handed.person.lms, handed.person.id)
+        listed = self._listed(handed)
         return (listed.submitted if listed else None) or handed.submitted
+
+    def _listed(self, handed: Handed) -> Listed | None:
+        return self.roster.find(handed.person.lms, handed.person.id) if self.roster else None
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 from autograde.course import Course, CourseError
 from autograde.files import remove_tree, write_whole
 from autograde.formats import Format
-from autograde.lms import canvas, moodle
+from autograde.lms import LeftOut, canvas, moodle
 from autograde.marks import Marks, read_marks
 from autograde.roster import Roster
 from autograde.sheet import Field, csv_text
@@ -65,7 +65,8 @@ def export(
     marks = read_marks(course, level)
     if form == Format.GRADESCOPE:
         results = {f"{m.student}/results.json": _json(_results(m)) for m in marks if not m.missing}
-        return _write_folder(results.items(), folder / f"{level}.gradescope"), _missing(marks)
+        left_out = [(m.student, m.missing) for m in marks if m.missing]
+        return _write_folder(results.items(), folder / f"{level}.gradescope"), _by_reason(left_out)
     if form in (Format.CANVAS, Format.MOODLE):
         if form == Format.CANVAS:
             rows, left_out = canvas(marks, title or level, roster)
@@ -73,7 +74,7 @@ def export(
             rows, left_out = moodle(marks, roster)
         path = folder / f"{level}.{form}.csv"
         write_whole(csv_text(rows), path)
-        return path, left_out
+        return path, _by_reason(left_out)
     path = folder / f"{level}.{form}"
     write_whole(csv_text(table_of(marks)) if form == Format.CSV else _json(_plain(marks)), path)
     return path, []
@@ -139,8 +140,15 @@ def _results(m: Marks) -> dict[str, Any]:
     return {"score": m.final, "output": late, "output_format": "text", "tests": tests}
 
 
-def _missing(marks: list[Marks]) -> list[str]:
-    return [f"{m.student}: {m.missing}" for m in marks if m.missing]
+def _by_reason(left_out: LeftOut) -> list[str]:
+    """A line for each reason, with the students it concerns."""
+    students: dict[str, list[str]] = {}
+    for student, why in left_out:
+        students.setdefault(why, []).append(student)
+    return [
+        f"{whose[0]}: {why}" if len(whose) == 1 else f"{len(whose)}: {why}: {', '.join(whose)}"
+        for why, whose in students.items()
+    ]
 
 
 def _json(value: Any) -> str:

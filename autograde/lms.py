@@ -12,12 +12,13 @@ from autograde.roster import Roster
 from autograde.sheet import Field
 
 MOODLE = ("Identifier", "Full name", "Grade", "Last modified (grade)")
+LeftOut = list[tuple[str, str]]  # students, and why
 POINTS_POSSIBLE = "    Points Possible"  # Canvas's own words, blanks included
 
 
 def canvas(
     marks: list[Marks], title: str, roster: Roster | None
-) -> tuple[list[list[Field]], list[str]]:
+) -> tuple[list[list[Field]], LeftOut]:
     """Rows for Canvas's Grades > Import, and who is left out and why.
 
     Students without final points have no row: Canvas would take an empty field for a deletion.
@@ -39,7 +40,7 @@ def canvas(
     return rows, left_out
 
 
-def moodle(marks: list[Marks], roster: Roster | None) -> tuple[list[list[Field]], list[str]]:
+def moodle(marks: list[Marks], roster: Roster | None) -> tuple[list[list[Field]], LeftOut]:
     """Rows for Moodle's "Upload grading worksheet", and who is left out and why.
 
     Moodle needs the time of the last grade: it passes over what was changed there since then.
@@ -56,21 +57,20 @@ def moodle(marks: list[Marks], roster: Roster | None) -> tuple[list[list[Field]]
     return rows, left_out
 
 
-def _match(
-    marks: list[Marks], lms: str, roster: Roster | None
-) -> tuple[dict[str, Marks], list[str]]:
+def _match(marks: list[Marks], lms: str, roster: Roster | None) -> tuple[dict[str, Marks], LeftOut]:
     """The marks to write, by the LMS's id of a student, and who is left out and why."""
     if roster and roster.kind != lms:
         raise CourseError(f"That roster is not {lms.title()}'s: give the list that it exports.")
     listed = {one.student: one.id for one in roster.students.values()} if roster else {}
-    found, left_out = {}, []
+    found: dict[str, Marks] = {}
+    left_out: LeftOut = []
     for m in marks:
         person = m.origin.person.id if m.origin and m.origin.person.lms == lms else None
         person = person or listed.get(m.student)
         if m.missing:
-            left_out.append(f"{m.student}: {m.missing}")
+            left_out.append((m.student, m.missing))
         elif person is None or (roster and person not in roster.students):
-            left_out.append(f"{m.student}: not known to {lms.title()}")
+            left_out.append((m.student, f"not known to {lms.title()}"))
         else:
             found[person] = m
     if not found and roster is None:

@@ -29,6 +29,7 @@ COLUMNS = {
     "own": ("id", ("student",)),
 }
 SUBMITTED = {"moodle": "Last modified (submission)", "own": "submitted"}
+NAME = {"canvas": "Student", "moodle": "Full name"}
 NEEDED = {"canvas": "Section", "moodle": "Grade", "own": "student"}
 
 
@@ -38,6 +39,7 @@ class Listed:
 
     id: str
     student: str
+    name: str = ""
     submitted: datetime | None = None
 
 
@@ -93,8 +95,9 @@ def _listed(roster: Roster, row: list[str], path: Path) -> Listed:
     fields = dict(zip(roster.header, (field.strip() for field in row), strict=False))
     _, names = COLUMNS[roster.kind]
     student = next((fields[name] for name in names if fields.get(name)), "")
+    name = fields.get(NAME.get(roster.kind, ""), "")
     when = fields.get(SUBMITTED.get(roster.kind, ""), "")
-    return Listed(roster.id_of(row), student, _time(when, path) if when.strip("-") else None)
+    return Listed(roster.id_of(row), student, name, _time(when, path) if when.strip("-") else None)
 
 
 def _time(text: str, path: Path) -> datetime:

@@ -189,15 +189,15 @@ predicted_empty = (
 predict("L6.2", predicted_empty, lambda: round(math.exp(-3), 3))
 words = "the old clock in the hall strikes twelve just before the guests arrive".split()
 ids = torch.arange(len(words) + 2).unsqueeze(0)  # BOS, the words, EOS
-for seed in (1, 26, 18):
+for seed in (1, 76, 82):
     noisy, length = text_infill(
         ids, mask_id=99, pad_id=98, rate=0.4, generator=torch.Generator().manual_seed(seed)
     )
     shown = ["[MASK]" if id == 99 else words[id - 1] for id in noisy[0, 1 : length[0] - 1]]
     print(" ".join(shown))
 print("""
-e^-3, one span in twenty; in the last two lines there is one, in front of "the guests" and
-of "old". Such a mask is a trap, set on purpose: a model that reads
+e^-3, one span in twenty; in the last two lines there is one, in front of "hall" and of
+"the guests". Such a mask is a trap, set on purpose: a model that reads
 [MASK] may not conclude that something is missing. It has to find out how much, and the
 answer may be: nothing. T5's sentinels never ask that.""")
 

@@ -584,3 +584,11 @@ def test_what_is_not_there_is_one_sentence(course):
         collect(course, Path("nothing.zip"))
     with pytest.raises(CourseError, match=r"The roster nothing\.csv can't be read"):
         read_roster(Path("nothing.csv"))
+
+
+def test_a_roster_says_how_a_name_is_written(course, tmp_path):
+    text = 'Student,ID,SIS User ID,SIS Login ID,Section\n"Müller, Bo",12,S12,bo,Mon\n'
+    roster = write(tmp_path / "roster.csv", text)
+    path = make_zip(tmp_path / "z.zip", {canvas(12, 2, "mullerbo"): notebook("b")})
+    collect(course, path, roster)
+    assert origins(course, "tiny")["bo"].person.name == "Müller, Bo"

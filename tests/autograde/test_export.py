@@ -231,6 +231,15 @@ def test_canvas_gets_its_ids_back_and_no_row_for_whom_it_would_lose_a_grade(from
     ]
 
 
+def test_those_left_out_for_one_reason_share_a_line(from_canvas):
+    enter(from_canvas, verdict("lovelaceada_11", 2, 1, 2, None))
+    _, left_out = export(from_canvas, "tiny", Format.CANVAS)
+    assert left_out == [
+        "by hand: not known to Canvas",
+        "2: to be marked by hand: T_words: cy_13, lovelaceada_11",
+    ]
+
+
 def test_canvass_own_gradebook_gets_its_column_filled_and_everything_else_left_out(
     from_canvas, tmp_path
 ):
