@@ -305,7 +305,7 @@ def report() -> str:
     picture = (
         f"![Times better than each peer, with the goals]({PICTURE.relative_to(ROOT / 'docs')})"
     )
-    return "\n".join([*lines, "", imports(), "", picture])
+    return "\n".join([*lines, "", imports(), "", picture, "", bounds])
 
 
 def draw(rows: list[Row]) -> None:
