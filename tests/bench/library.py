@@ -302,6 +302,7 @@ def report() -> str:
         lines.append(
             f"| {row.work} | {row.peer} | {row.ours} | {row.ratio:.2f}{mark} | {row.goal:.2g} |"
         )
+    bounds = Path(__file__).with_name("bounds.md").read_text("utf-8").rstrip()  # from profiles
     picture = (
         f"![Times better than each peer, with the goals]({PICTURE.relative_to(ROOT / 'docs')})"
     )
