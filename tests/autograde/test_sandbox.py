@@ -494,6 +494,7 @@ def threads(room: Path) -> bool:
 
 
 def interrupt_itself(room: Path) -> bool:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     with contextlib.suppress(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
         time.sleep(5)
