@@ -92,8 +92,8 @@ def test_every_code_item_has_four_mutants_and_three_styles(level):
         if not settings(cell)["solution"] or "def " not in cell.source:
             continue
         mine = [answer for answer in answers(level) if answer.item == item]
-        assert sum(bool(answer.mutant) for answer in mine) >= 4, item
-        assert 1 + sum(bool(answer.style) for answer in mine) >= 3, item
+        assert sum(bool(answer.mutant) for answer in mine) >= 4, f"{item} has too few mutants"
+        assert 1 + sum(bool(answer.style) for answer in mine) >= 3, f"{item} has too few styles"
 
 
 def test_every_level_with_points_has_an_answers_file():
