@@ -32,7 +32,7 @@ lint: .venv/.ready  ## ruff and mypy --strict
 
 build: build/.ready  ## masters -> notebooks/ and solutions/, if anything they depend on has changed
 
-build/.ready: .venv/.ready $(wildcard autograde/*.py autograde/source/*.py course_lib/*.* course_lib/*/*.py)
+build/.ready: .venv/.ready $(wildcard autograde/*.py autograde/source/*.py course_lib/*.py course_lib/*/*.*)
 	$(BIN)/autograde build
 	@touch $@
 

@@ -46,7 +46,7 @@ CELL_SECONDS = 120  # for a cell of the reference; the grader has its own limit
 WIDGET = "application/vnd.jupyter.widget-view+json"
 SHOW_RECORDED = (
     "import json, sys\n"
-    "print(json.dumps(getattr(sys.modules.get('course_lib.check'), 'recorded', {})))"
+    "print(json.dumps(getattr(sys.modules.get('course_lib.teaching.check'), 'recorded', {})))"
 )
 
 
@@ -155,7 +155,7 @@ def _with_epilogue(source: NotebookNode) -> NotebookNode:
 def _keep_digests(course: Course, reference: NotebookNode) -> None:
     """Keep what the tests of the reference recorded, so that `check` can recognise answers."""
     recorded = json.loads(reference.cells[-1].outputs[0].text)
-    path = course.root / "course_lib" / "answers.json"
+    path = course.root / "course_lib" / "teaching" / "answers.json"
     if not recorded:
         return
     known = json.loads(path.read_text("utf-8")) if path.is_file() else {}

@@ -41,7 +41,7 @@ dependencies = [
 packages = [{packages}]
 
 [tool.setuptools.package-data]
-course_lib = ["*.toml", "*.json"]
+"course_lib.teaching" = ["*.toml", "*.json"]
 """
 ENVIRONMENT = """\
 # conda env create -f environment.yml

@@ -21,7 +21,7 @@ from autograde.report import KINDS
 from autograde.shown import Room, Shown, outputs, text
 from autograde.table import SIGNS, UNCONFINED
 from autograde.verdict import ItemResult, Outcome
-from course_lib.misconceptions import Misconception, catalogue
+from course_lib.teaching.misconceptions import Misconception, catalogue
 
 # what nbgrader's release_feedback wants to find beside a page, from the submission
 BESIDE = ("timestamp.txt", "submission_secret.txt")

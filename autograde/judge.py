@@ -15,8 +15,8 @@ from typing import Any
 from autograde.kernel import DISTURBED, INTERRUPTED, Died, Failure, Kernel
 from autograde.lint import free_names
 from autograde.verdict import Outcome
-from course_lib.check import NotAttempted, Observation, Remote, Wrong
-from course_lib.plain import Opaque
+from course_lib.teaching.check import NotAttempted, Observation, Remote, Wrong
+from course_lib.teaching.plain import Opaque
 
 
 class StudentError(BaseException):
@@ -45,11 +45,11 @@ class RemoteFunction(Remote):
         return self._results([(args, kwargs)])[0]
 
     def each(self, inputs: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """`course_lib.check.each`, in one round trip."""
+        """`course_lib.teaching.check.each`, in one round trip."""
         return self._results([(args, {}) for args in inputs])
 
     def observe(self, *args: Any) -> Observation:
-        """`course_lib.check.observe`, over there."""
+        """`course_lib.teaching.check.observe`, over there."""
         seen = self._results([(args, {})], observe=True)[0]
         if type(seen) is not tuple or len(seen) != 4 or type(seen[1]) is not tuple:
             raise Died("crashed", f"{DISTURBED}: no observation came")

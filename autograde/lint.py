@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from nbformat import NotebookNode
 
 from autograde.master import items, secret_lines, settings
-from course_lib.misconceptions import named
+from course_lib.teaching.misconceptions import named
 
 SCOPE_READERS = {"globals", "locals", "vars", "dir", "eval", "exec", "compile", "__import__"}
 OBJECT_READERS = {"IPython", "builtins", "dis", "gc", "inspect", "linecache", "sys"}

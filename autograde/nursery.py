@@ -33,7 +33,7 @@ def main(control: socket.socket) -> None:
         importlib.import_module(name)
     import course_lib
 
-    for module in pkgutil.iter_modules(course_lib.__path__, "course_lib."):
+    for module in pkgutil.walk_packages(course_lib.__path__, "course_lib."):
         importlib.import_module(module.name)
     from autograde.sandbox import Confinement
     from autograde.student import Shell

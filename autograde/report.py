@@ -13,7 +13,7 @@ from autograde.page import part, render
 from autograde.statistics import Bin, class_statistics
 from autograde.table import SIGNS, UNCONFINED
 from autograde.verdict import Outcome, Verdict
-from course_lib.misconceptions import catalogue
+from course_lib.teaching.misconceptions import catalogue
 
 # the class of an outcome in the style: one letter, for there may be 40,000 cells
 KINDS = {

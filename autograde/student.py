@@ -36,7 +36,7 @@ from traitlets.config import Config
 
 from autograde import wire
 from autograde.outputs import KEPT
-from course_lib.check import random_state
+from course_lib.teaching.check import random_state
 
 MAX_STREAM = 1 << 20  # characters of print that a cell keeps
 TRACE = 20  # frames of a deep traceback that are shown

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from course_lib.plain import Opaque
+from course_lib.teaching.plain import Opaque
 
 MAX_JSON = 16 << 20  # bytes of JSON in a frame
 MAX_BLOB = 32 << 20  # bytes of arrays in a frame

@@ -9,14 +9,7 @@
 | `oracle`         | a Markov world in which the best possible loss of every objective is known    |
 | `model`          | a tiny transformer whose attention mask is injected, and a loop to train it   |
 | `text`           | corpora that need no download, and tokenizers                                 |
-| `strip`          | token strips: what a model reads and what it is scored on                     |
-| `show`           | figures: attention masks, losses by position, perplexities                    |
-| `check`          | the help in the notebooks; `plain` says what counts as the same answer        |
-| `misconceptions` | what wrong answers show, by number; `traps` asks twenty questions about it    |
-| `cards`          | five flashcards from earlier levels, on a schedule                            |
-| `playground`     | the objectives side by side on a sentence of one's own                        |
-| `concepts`       | the concept map                                                               |
-| `live`           | pages that unfold, and widgets with such a page to fall back on               |
+| `teaching`       | what the notebooks are made of: help, figures, cards, widgets                 |
 
 Import from the modules; importing one loads nothing heavy beyond torch.
 """

@@ -9,7 +9,7 @@ import pytest
 
 from autograde.master import cells_by_id, read_answers, read_master, settings, without_markers
 from autograde.notebook import read_notebook
-from course_lib import check
+from course_lib.teaching import check
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 SOURCE = Path(__file__).parents[1] / "autograde" / "source"

@@ -28,13 +28,13 @@
 import torch
 from IPython.display import display
 
-from course_lib.cards import cards
-from course_lib.check import hint, predict
-from course_lib.live import Live, Page, folded
+from course_lib.teaching.cards import cards
+from course_lib.teaching.check import hint, predict
+from course_lib.teaching.live import Live, Page, folded
 from course_lib.objectives import causal_lm, masked_lm, prefix_lm
 from course_lib.objectives import span_corruption, text_infilling
 from course_lib.oracle import MarkovWorld
-from course_lib.strip import TokenStrip, token_strip
+from course_lib.teaching.strip import TokenStrip, token_strip
 
 # a vocabulary of ten words, and the tokens that are no words
 WORDS = ["the", "a", "small", "cat", "dog", "sleeps", "runs", "home", "and", "."]
@@ -87,8 +87,8 @@ descriptions = {
 }
 
 # %% test="L1_1_descriptions" points=1
-from course_lib.check import check, demand
-from course_lib.plain import is_placeholder, same
+from course_lib.teaching.check import check, demand
+from course_lib.teaching.plain import is_placeholder, same
 
 names = ["CLM", "MLM", "span"]
 for letter in "abc":
@@ -96,7 +96,7 @@ for letter in "abc":
     demand(is_placeholder(said) or any(same(said, name) for name in names),
            f"L1.1 {letter}: {said!r} is none of the names {names}. Write one, in quotes.")
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 
 diagnose(descriptions["a"], right="MLM", public="L1.1 a", wrong={
     "Read how a causal LM gets by: it hides nothing, and never looks to the right.": "CLM",
@@ -253,8 +253,8 @@ pairs = {
 }
 
 # %% test="L1_1_pairs" points=1
-from course_lib.check import check, demand
-from course_lib.plain import is_placeholder, same
+from course_lib.teaching.check import check, demand
+from course_lib.teaching.plain import is_placeholder, same
 
 names = ["CLM", "MLM", "span", "prefix LM", "infilling", "none"]
 for number in range(1, 7):
@@ -262,7 +262,7 @@ for number in range(1, 7):
     demand(is_placeholder(said) or any(same(said, name) for name in names),
            f"L1.1 pair {number}: {said!r} is none of the names {names}. Write one, in quotes.")
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 
 right = ["MLM", "CLM", "infilling", "none", "span", "prefix LM"]
 why_not = {
@@ -322,7 +322,7 @@ def recognise(inputs, labels, decoder_inputs=None):
     ### END SOLUTION
 
 # %% test="L1_1_recognise" points=2
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 EOS, PAD = "[EOS]", "[PAD]"
 examples = [
@@ -339,10 +339,10 @@ from random import SystemRandom
 
 import torch
 
-from course_lib.check import demand, diagnose, each
+from course_lib.teaching.check import demand, diagnose, each
 from course_lib.objectives import Batch, causal_lm, masked_lm, prefix_lm
 from course_lib.objectives import span_corruption, text_infilling
-from course_lib.plain import is_placeholder, same, short
+from course_lib.teaching.plain import is_placeholder, same, short
 
 signs = {
     "CLM": "Every place is asked for the token that comes next in the inputs.",
@@ -502,8 +502,8 @@ TokenStrip({
 })
 
 # %% test="L1_2_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import kind
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import kind
 
 demand(kind(predicted_change) == "a number", "L1.2 prediction: write a number, any number, first.")
 print("✓ L1.2 prediction: noted")
@@ -543,10 +543,10 @@ statements = {
 }
 
 # %% test="L1_2_statements" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 
 diagnose(statements["a"], right=False, public="L1.2 a", wrong={
     "M1: Then nonsense at the visible positions would have moved the loss. Look at the experiment "
@@ -589,7 +589,7 @@ def loss_weights(labels, inputs):
 # %% test="L1_2_weights" points=1
 import torch
 
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 example = (
     torch.tensor([[-100, 0, 4, -100, -100, -100], [-100, -100, 2, 7, 9, -100]]),
@@ -598,7 +598,7 @@ example = (
 ### BEGIN HIDDEN TESTS
 from random import SystemRandom
 
-from course_lib.check import demand, diagnose, each, observe
+from course_lib.teaching.check import demand, diagnose, each, observe
 
 draw = SystemRandom()
 
@@ -750,8 +750,8 @@ print("But no place knew what its neighbour had drawn. Below, in italics: what c
 TokenStrip({f"{way} {n + 1}": in_words(ids[n]) for way, ids in written.items() for n in range(2)})
 
 # %% test="L1_3_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import kind
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import kind
 
 demand(kind(predicted_impossible) == "a number", "L1.3 prediction: write a number, any number, first.")
 print("✓ L1.3 prediction: noted")
@@ -781,7 +781,7 @@ def left_to_right(next_probs, length, generator):
 # %% test="L1_3_loop" points=1
 import torch
 
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 
 def counting_model(tokens):
@@ -795,8 +795,8 @@ def counting_model(tokens):
 from math import sqrt
 from random import SystemRandom
 
-from course_lib.check import demand, diagnose, each, observe
-from course_lib.plain import kind, plain
+from course_lib.teaching.check import demand, diagnose, each, observe
+from course_lib.teaching.plain import kind, plain
 
 draw = SystemRandom()
 diagnose(left_to_right(counting_model, 5, torch.Generator()), right=[2, 3, 4, 5, 6],
@@ -938,10 +938,10 @@ who = {
 }
 
 # %% test="L1_3_who" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 
 diagnose(who["fits the loop"], right="CLM", public="L1.3 fits the loop", wrong={
     "The loop asks what comes after a text that has no right side yet. A masked LM was trained with "

@@ -29,9 +29,9 @@ import math
 
 import torch
 
-from course_lib.check import hint, predict
+from course_lib.teaching.check import hint, predict
 from course_lib.model import TinyTransformer
-from course_lib.strip import TokenStrip
+from course_lib.teaching.strip import TokenStrip
 
 # %% [markdown]
 # First five cards from what came before: answer each in your head, then turn it over. The primer has it
@@ -40,7 +40,7 @@ from course_lib.strip import TokenStrip
 # [Perplexity](../primer/primer.ipynb#Perplexity).
 
 # %% locked="L2_cards"
-from course_lib.cards import cards
+from course_lib.teaching.cards import cards
 
 cards("level2")
 
@@ -81,10 +81,10 @@ ppl_cat_sat = (
 )
 
 # %% test="L2_1_numbers" points=2
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 from math import exp, log
 
 both = -log(0.5) - log(0.25)
@@ -138,10 +138,10 @@ def clm_loss(token_probs, bos=False):
     ### END SOLUTION
 
 # %% test="L2_1_clm" points=3
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose, each
+from course_lib.teaching.check import diagnose, each
 from math import exp, fsum, log
 from random import SystemRandom
 
@@ -176,10 +176,10 @@ for probs, loss in zip(sentences, each(clm_loss, [(probs,) for probs in sentence
 check("L2.1 clm_loss", clm_loss, [0.1, 0.5, 0.25])
 
 # %% test="L2_1_clm__bos" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose, each, raises
+from course_lib.teaching.check import diagnose, each, raises
 from math import fsum, log
 from random import SystemRandom
 
@@ -220,10 +220,10 @@ loss_one_mask = (
 )
 
 # %% test="L2_2_number" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 from math import log
 
 diagnose(loss_one_mask, right=log(5), public="L2.2 loss", wrong={
@@ -251,10 +251,10 @@ def mlm_loss(token_probs, chosen):
     ### END SOLUTION
 
 # %% test="L2_2_mlm" points=2
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose, each
+from course_lib.teaching.check import diagnose, each
 from math import exp, fsum, log
 from random import SystemRandom
 
@@ -318,10 +318,10 @@ ppl_uniform = (
 )
 
 # %% test="L2_3_numbers" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 from math import log
 
 V = 50_000
@@ -366,11 +366,11 @@ def perplexity_from_logits(logits, targets):
 # %% test="L2_3_ppl" points=1
 import torch
 
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import demand, diagnose, each
-from course_lib.plain import plain
+from course_lib.teaching.check import demand, diagnose, each
+from course_lib.teaching.plain import plain
 from math import exp, inf
 from random import SystemRandom
 
@@ -459,8 +459,8 @@ print(f"1,000 tokens, and a perplexity {abs(untrained_ppl / 1_000 - 1):.1%} away
 print("weights are not quite indifferent, and a preference that the text does not share costs.")
 
 # %% test="L2_3_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import kind, plain
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import kind, plain
 
 demand(kind(plain(predicted_ppl)) == "a number", "L2.3 prediction: write a number, any number, first.")
 print("✓ L2.3 prediction: noted")
@@ -486,8 +486,8 @@ def worse_than_uniform(vocab_size):
 # %% test="L2_3_worse" points=1
 from math import exp, fsum, log
 
-from course_lib.check import demand, each
-from course_lib.plain import is_placeholder, kind, plain
+from course_lib.teaching.check import demand, each
+from course_lib.teaching.plain import is_placeholder, kind, plain
 
 sizes = [2, 10, 1000]
 ### BEGIN HIDDEN TESTS
@@ -531,10 +531,10 @@ reading = (
 )
 
 # %% test="L2_3_reading" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 diagnose(reading, right="b", public="L2.3 reading", wrong={
     "Guessing evenly without repeats takes 25,000.5 tries on average, not 50,000. Perplexity is no "
     "count of tries: it is the number of equally likely choices that would be as surprising.": "a",

@@ -28,13 +28,13 @@ import textwrap
 
 import torch
 
-from course_lib.check import hint, predict
-from course_lib.live import Live, Page
+from course_lib.teaching.check import hint, predict
+from course_lib.teaching.live import Live, Page
 from course_lib.model import TinyTransformer, generate, train
 from course_lib.objectives import causal_lm
 from course_lib.perplexity import Perplexity
-from course_lib.show import loss_per_position, perplexity_curve, perplexity_slider
-from course_lib.strip import TokenStrip
+from course_lib.teaching.show import loss_per_position, perplexity_curve, perplexity_slider
+from course_lib.teaching.strip import TokenStrip
 from course_lib.text import sample_windows, stdlib_prose, train_characters
 
 torch.set_num_threads(1)  # models this small are slower on several
@@ -45,7 +45,7 @@ torch.set_num_threads(1)  # models this small are slower on several
 # [Perplexity](../primer/primer.ipynb#Perplexity).
 
 # %% locked="L3_cards"
-from course_lib.cards import cards
+from course_lib.teaching.cards import cards
 
 cards("level3")
 
@@ -97,10 +97,10 @@ ppl_of_report = (  # of the loss 1.6094, in nats
 )
 
 # %% test="L3_1_convert" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose, each
+from course_lib.teaching.check import diagnose, each
 from math import exp, log, log10
 from random import SystemRandom
 
@@ -146,11 +146,11 @@ check("L3.1 ppl_from_nats", ppl_from_nats, 0.7)
 check("L3.1 ppl_from_bits", ppl_from_bits, 3.0)
 
 # %% test="L3_1_convert__back" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import demand, diagnose, each, raises
-from course_lib.plain import plain
+from course_lib.teaching.check import demand, diagnose, each, raises
+from course_lib.teaching.plain import plain
 from math import exp, inf, log, log10
 from random import SystemRandom
 
@@ -215,8 +215,8 @@ curve = perplexity_curve()
 Live(perplexity_slider, Page(curve._repr_html_(), curve.alt))  # a slider, if it can
 
 # %% test="L3_1_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import kind
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import kind
 
 demand(kind(predicted_factor) == "a number",
        "L3.1 prediction: write a number, any number, first.")
@@ -248,10 +248,10 @@ reading = (
 )
 
 # %% test="L3_1_reading" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 from math import exp, log, log10
 
 diagnose(nats_to_double, right=log(2), public="L3.1 doubling", wrong={
@@ -314,10 +314,10 @@ gap_bits = (
 )
 
 # %% test="L3_2_gap" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 from math import log, log10
 
 diagnose(gap_nats, right=log(4), public="L3.2 gap in nats", wrong={
@@ -393,8 +393,8 @@ print("The whole text costs the same nats; D spreads them over half as many toke
 print("Twice the nats a token is the perplexity squared, though both are one model.")
 
 # %% test="L3_2_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import kind
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import kind
 
 demand(kind(predicted_ppl_pairs) == "a number",
        "L3.2 prediction: write a number, any number, first.")
@@ -414,10 +414,10 @@ def bits_per_byte(token_nats, text):
     ### END SOLUTION
 
 # %% test="L3_2_bpb" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose, each
+from course_lib.teaching.check import diagnose, each
 from math import exp, fsum, log
 from random import SystemRandom
 
@@ -498,10 +498,10 @@ verdict_5 = (
 )
 
 # %% test="L3_2_verdicts" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 
 LOWER = "A lower perplexity is a lower average surprise: the *lower* number is the better one."
 OTHER_TOKENS = (
@@ -670,8 +670,8 @@ predict("L3.3 loss", predicted_loss, loss_without_mask)
 words_outcome = predict("L3.3 text", predicted_text, more_or_fewer_words)
 
 # %% test="L3_3_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import kind
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import kind
 
 for guess in (predicted_loss, predicted_loss_put_back):
     demand(kind(guess) == "a number",
@@ -699,7 +699,7 @@ def position_losses(logits, labels):
 # %% test="L3_3_positions" points=1
 import torch
 
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 logits = torch.tensor([
     [[2.0, 0.0], [0.0, 1.0], [0.5, 0.0]],
@@ -707,8 +707,8 @@ logits = torch.tensor([
 ])
 labels = torch.tensor([[0, 0, 1], [1, 1, 0]])
 ### BEGIN HIDDEN TESTS
-from course_lib.check import demand, diagnose, each
-from course_lib.plain import is_placeholder, kind, plain
+from course_lib.teaching.check import demand, diagnose, each
+from course_lib.teaching.plain import is_placeholder, kind, plain
 from math import log
 from random import SystemRandom
 
@@ -766,10 +766,10 @@ def causal_mask(T):
     ### END SOLUTION
 
 # %% test="L3_3_mask" points=2
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose, each
+from course_lib.teaching.check import diagnose, each
 from math import inf
 from random import SystemRandom
 
@@ -869,8 +869,8 @@ ppl_put_back = (  # mask put back: the perplexity over all positions
 )
 
 # %% test="L3_3_report" points=1
-from course_lib.check import NotAttempted, demand
-from course_lib.plain import is_placeholder, kind, plain
+from course_lib.teaching.check import NotAttempted, demand
+from course_lib.teaching.plain import is_placeholder, kind, plain
 
 report = plain([mean_with_mask, mean_no_mask, last_over_others, ppl_put_back])
 if any(map(is_placeholder, report)):
@@ -917,10 +917,10 @@ residue = (
 )
 
 # %% test="L3_3_residue" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 
 diagnose(residue, right="d", public="L3.3 residue", wrong={
     "Windows are cut anywhere, so the last character is like any other. Look at the model with the mask: "
@@ -951,13 +951,13 @@ def attention_weights(scores, mask):
 # %% test="L3_3_weights" points=1
 import torch
 
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 scores = torch.tensor([[1.0, 2.0, 0.0], [0.5, 0.0, 1.0], [-1.0, 0.0, 2.0]])
 mask = torch.tensor([[True, False, False], [True, True, False], [False, True, True]])
 ### BEGIN HIDDEN TESTS
-from course_lib.check import demand, diagnose, each
-from course_lib.plain import plain
+from course_lib.teaching.check import demand, diagnose, each
+from course_lib.teaching.plain import plain
 from math import inf
 from random import SystemRandom
 
@@ -1009,13 +1009,13 @@ check("L3.3 attention_weights", attention_weights, scores, mask)
 # %% test="L3_3_weights__large" points=1
 import torch
 
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 large = torch.tensor([[0.0, 30_000.0], [0.0, 1.0]])
 causal = torch.tensor([[True, False], [True, True]])
 ### BEGIN HIDDEN TESTS
-from course_lib.check import demand, diagnose, each
-from course_lib.plain import plain
+from course_lib.teaching.check import demand, diagnose, each
+from course_lib.teaching.plain import plain
 from math import inf, isnan
 from random import SystemRandom
 
@@ -1085,7 +1085,7 @@ def leak_test(model, ids, vocab_size):
 # %% test="L3_3_leak" points=2
 import torch
 
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ids = torch.tensor([[3, 1, 4, 1, 5], [2, 7, 1, 8, 2]])
 
@@ -1103,8 +1103,8 @@ def knows_the_past(ids):  # logits: which tokens came so far
 
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import demand, diagnose, each, observe
-from course_lib.plain import same, plain
+from course_lib.teaching.check import demand, diagnose, each, observe
+from course_lib.teaching.plain import same, plain
 from math import inf
 from random import SystemRandom
 
@@ -1194,7 +1194,7 @@ check("L3.3 leak_test of knows_all", leak_test, knows_all, ids, 10)
 # %% test="L3_3_leak__subtle" points=1
 import torch
 
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ids = torch.tensor([[3, 1, 4, 1, 5], [2, 7, 1, 8, 2]])
 
@@ -1205,7 +1205,7 @@ def faint(ids):  # a hundredth of the token that comes next
 
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose, each
+from course_lib.teaching.check import diagnose, each
 from math import inf
 from random import SystemRandom
 

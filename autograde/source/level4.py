@@ -30,14 +30,14 @@ from collections import Counter
 
 import torch
 
-from course_lib.cards import cards
-from course_lib.check import hint, predict
+from course_lib.teaching.cards import cards
+from course_lib.teaching.check import hint, predict
 from course_lib.corruption import span_lengths
 from course_lib.model import TinyTransformer, train
 from course_lib.objectives import masked_lm
 from course_lib.oracle import MarkovWorld
-from course_lib.show import Picture, new_figure
-from course_lib.strip import TokenStrip, token_strip
+from course_lib.teaching.show import Picture, new_figure
+from course_lib.teaching.strip import TokenStrip, token_strip
 
 # the vocabulary of this level: five special tokens, then sixteen ordinary words
 TOKENS = (
@@ -123,10 +123,10 @@ sd_script = (
 )
 
 # %% test="L4_1_numbers" points=2
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 from math import sqrt
 
 OF_THE_TEXT = "That is a share of the whole text. The 80/10/10 splits only the tokens that were chosen."
@@ -220,8 +220,8 @@ Picture(
 )
 
 # %% test="L4_1_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import kind
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import kind
 
 demand(
     kind(predicted_texts) == "a number",
@@ -244,10 +244,10 @@ p_sees_original = (
 )
 
 # %% test="L4_1_original" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 
 diagnose(p_sees_original, right=0.1 + 0.1 / 16, public="L4.1 sees the original", wrong={
     "M12: You counted the tokens that are kept. But a word drawn evenly from all 16 can be any of the 16.":
@@ -310,8 +310,8 @@ from random import SystemRandom
 
 import torch
 
-from course_lib.check import NotAttempted, demand, observe
-from course_lib.plain import is_placeholder
+from course_lib.teaching.check import NotAttempted, demand, observe
+from course_lib.teaching.plain import is_placeholder
 
 generator = torch.Generator().manual_seed(SystemRandom().getrandbits(40))
 ids = torch.randint(5, 21, (40, 25), generator=generator)
@@ -372,8 +372,8 @@ print("✓ L4.1 bert_corrupt: inputs and labels are consistent")
 # %% test="L4_1_corrupt__law" points=2
 import torch
 
-from course_lib.check import NotAttempted, demand
-from course_lib.plain import is_placeholder
+from course_lib.teaching.check import NotAttempted, demand
+from course_lib.teaching.plain import is_placeholder
 
 ### BEGIN HIDDEN TESTS
 from math import sqrt
@@ -507,8 +507,8 @@ from random import SystemRandom
 
 import torch
 
-from course_lib.check import NotAttempted, demand, each, observe
-from course_lib.plain import is_placeholder
+from course_lib.teaching.check import NotAttempted, demand, each, observe
+from course_lib.teaching.plain import is_placeholder
 
 seed = SystemRandom().getrandbits(40)
 first, again, other, spare = (
@@ -556,8 +556,8 @@ from random import SystemRandom
 
 import torch
 
-from course_lib.check import NotAttempted, demand
-from course_lib.plain import is_placeholder
+from course_lib.teaching.check import NotAttempted, demand
+from course_lib.teaching.plain import is_placeholder
 
 generator = torch.Generator().manual_seed(SystemRandom().getrandbits(40))
 ids = torch.randint(5, 21, (20_000, 6), generator=generator)
@@ -625,13 +625,13 @@ def loss_by_sight(log_probs, ids, inputs):
 # %% test="L4_2_sight" points=1
 import torch
 
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 probs = torch.full((1, 5, 21), 0.01)
 probs[0, range(5), [5, 6, 7, 8, 9]] = torch.tensor([0.5, 0.25, 0.8, 0.4, 0.1])
 example = probs.log(), torch.tensor([[5, 6, 7, 8, 9]]), torch.tensor([[1, 6, 7, 12, 1]])
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose, each
+from course_lib.teaching.check import diagnose, each
 from math import log
 from random import SystemRandom
 
@@ -788,8 +788,8 @@ for recipe, losses in measured.items():
 Picture(figure, alt)
 
 # %% test="L4_2_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import kind
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import kind
 
 demand(
     kind(predicted_nats) == "a number",
@@ -819,10 +819,10 @@ most_swapped = (
 )
 
 # %% test="L4_2_readings" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 
 diagnose(least_in_sight, right="80/0/20", public="L4.2 least in plain sight", wrong={
     "This recipe never scores a token that can be seen. Look at the middle bars once more.": "100/0/0",
@@ -864,10 +864,10 @@ worry = (
 )
 
 # %% test="L4_2_choice" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 
 diagnose(worry, right="b", public="L4.2 worry", wrong={
     "The word does go in, but nothing in training rewards the model for carrying it to the output of "
@@ -961,10 +961,10 @@ steps = (
 )
 
 # %% test="L4_3_steps" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 
 AFTER = ("M15: Then the sentinel follows its run in the targets. Compare the picture: a decoder reads the "
          "sentinel first, to know which gap to fill.")
@@ -1013,13 +1013,13 @@ def span_corrupt(ids, noise):
     ### END SOLUTION
 
 # %% test="L4_3_corrupt" points=2
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ids, hidden = [5, 7, 9, 13, 15, 17, 8, 12, 20], [0, 1, 1, 0, 0, 1, 0, 0, 1]
 example = ids, [bool(noise) for noise in hidden]
 ### BEGIN HIDDEN TESTS
-from course_lib.check import NotAttempted, demand, diagnose, each
-from course_lib.plain import is_placeholder, kind, plain
+from course_lib.teaching.check import NotAttempted, demand, diagnose, each
+from course_lib.teaching.plain import is_placeholder, kind, plain
 from itertools import product
 from random import SystemRandom
 
@@ -1131,8 +1131,8 @@ check("L4.3 span_corrupt", span_corrupt, *example)
 # And the edges: texts that begin with noise, texts of noise alone or without any, texts of one token.
 
 # %% test="L4_3_corrupt__edges" points=1
-from course_lib.check import NotAttempted, demand, each
-from course_lib.plain import is_placeholder, kind, plain
+from course_lib.teaching.check import NotAttempted, demand, each
+from course_lib.teaching.plain import is_placeholder, kind, plain
 
 cases = [
     ([5, 6, 7, 8], [True, True, False, True]),
@@ -1211,10 +1211,10 @@ target_length = (
 )
 
 # %% test="L4_3_lengths" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 
 diagnose(input_length, right=462, public="L4.3 input length", wrong={
     "You forgot EOS.": 461,
@@ -1293,8 +1293,8 @@ print("Each of the masked LM's two distributions is right, and yet")
 print(f"{100 - percent_real:.1f}% of the names that it says do not exist.")
 
 # %% test="L4_3_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import kind
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import kind
 
 demand(
     kind(predicted_percent) == "a number",
@@ -1330,12 +1330,12 @@ def gap_losses(joint):
 # %% test="L4_3_losses" points=1
 import torch
 
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 two_cities = torch.tensor([[0.5, 0.0], [0.0, 0.5]])
 ### BEGIN HIDDEN TESTS
-from course_lib.check import NotAttempted, demand, diagnose, each
-from course_lib.plain import is_placeholder, kind, plain
+from course_lib.teaching.check import NotAttempted, demand, diagnose, each
+from course_lib.teaching.plain import is_placeholder, kind, plain
 from math import isnan, log
 from random import SystemRandom
 
@@ -1414,10 +1414,10 @@ three_masks = (
 )
 
 # %% test="L4_3_choice" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 
 diagnose(three_masks, right="b", public="L4.3 three masks", wrong={
     "M22: Then it would never have said New Angeles. A product of separate distributions is not the "

@@ -30,16 +30,16 @@ from fractions import Fraction
 
 import torch
 
-from course_lib.check import hint, predict
+from course_lib.teaching.check import hint, predict
 from course_lib.model import TinyTransformer, train
 from course_lib.objectives import causal_lm
 from course_lib.oracle import MarkovWorld
-from course_lib.show import BLUE, ORANGE, VERMILLION, Picture, new_figure
-from course_lib.suspects import SUSPECTS
+from course_lib.teaching.show import BLUE, ORANGE, VERMILLION, Picture, new_figure
+from course_lib.teaching.suspects import SUSPECTS
 from course_lib.text import fact_sentences, stdlib_prose, train_words
 
 # %% locked="L5_cards"
-from course_lib.cards import cards
+from course_lib.teaching.cards import cards
 
 cards("level5")
 
@@ -63,10 +63,10 @@ def code_length_bits(token_probs):
     ### END SOLUTION
 
 # %% test="L5_1_code_length" points=2
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import demand, diagnose, each
+from course_lib.teaching.check import demand, diagnose, each
 from math import ceil, fsum, inf, log, log2
 from random import SystemRandom
 
@@ -146,10 +146,10 @@ def unigram_probs(ids, vocab_size):
     ### END SOLUTION
 
 # %% test="L5_1_unigram" points=2
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import demand, diagnose, observe
+from course_lib.teaching.check import demand, diagnose, observe
 from random import SystemRandom
 
 draw = SystemRandom()
@@ -306,8 +306,8 @@ true law, which has nothing to learn, is the least that a program needs on avera
 bar_chart(sizes)
 
 # %% test="L5_1_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import is_placeholder, kind
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import is_placeholder, kind
 
 demand(not is_placeholder(predicted_smallest),
        "L5.1 prediction: not attempted yet. Write two names before you run the experiment.")
@@ -393,10 +393,10 @@ unknown_capital_bits = (
 )
 
 # %% test="L5_1_unknown" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 from math import log
 
 diagnose(unknown_capital_bits, right=5, public="L5.1 unknown_capital_bits", wrong={
@@ -431,10 +431,10 @@ def fact_bits(logits, ids):
 # %% test="L5_1_fact" points=1
 import torch
 
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose, each
+from course_lib.teaching.check import diagnose, each
 from math import log
 from random import SystemRandom
 
@@ -537,10 +537,10 @@ compression_reading = (
 )
 
 # %% test="L5_1_reading" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 diagnose(compression_reading, right="c", public="L5.1 reading", wrong={
     "M7: Perplexities per *token* can't be compared, for the tokens differ. Bits per byte can: both "
     "models are charged for the same bytes.": "a",
@@ -602,10 +602,10 @@ ppl_real = (
 )
 
 # %% test="L5_2_numbers" points=2
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 from math import exp, log
 
 V = 32_000
@@ -679,8 +679,8 @@ any text. What this model knows is wrong here, and it is sure of it: each letter
 had all but ruled out costs it dearly.""")
 
 # %% test="L5_2_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import is_placeholder, kind, plain
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import is_placeholder, kind, plain
 
 demand(not is_placeholder(predicted_away),
        "L5.2 prediction: not attempted yet. Write a number before you run the experiment.")
@@ -700,10 +700,10 @@ lowest_ppl = (
 )
 
 # %% test="L5_2_floor" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 from math import exp, log
 
 nats = -(0.8 * log(0.8) + 0.2 * log(0.2))
@@ -745,8 +745,8 @@ def model_with_ppl(target, vocab_size):
 # %% test="L5_2_model" points=2
 from math import isclose, isfinite
 
-from course_lib.check import demand, each
-from course_lib.plain import is_placeholder, kind, plain
+from course_lib.teaching.check import demand, each
+from course_lib.teaching.plain import is_placeholder, kind, plain
 
 targets = [(3, 10), (1, 10), (10, 10)]
 ### BEGIN HIDDEN TESTS
@@ -778,8 +778,8 @@ print("✓ L5.2 model_with_ppl between 1 and V: right")
 # %% test="L5_2_model__beyond" points=1
 from math import isclose, isfinite
 
-from course_lib.check import demand, each, raises
-from course_lib.plain import is_placeholder, kind, plain
+from course_lib.teaching.check import demand, each, raises
+from course_lib.teaching.plain import is_placeholder, kind, plain
 
 CEILING = (
     "M21: V is no upper bound: it is what a model scores that knows nothing, and one can be sure of a "
@@ -842,10 +842,10 @@ ppl_range = (
 )
 
 # %% test="L5_2_range" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 diagnose(ppl_range, right="b", public="L5.2 range", wrong={
     "M21: The model far from home had eight letters. Was it below 8?": "a",
     "M21: Training makes a model confident, on text like its training text. The model far from home "
@@ -912,8 +912,8 @@ there without seeing anything, and what can it never know?""")
 curve(exact_losses)
 
 # %% test="L5_3_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import is_placeholder, kind, plain
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import is_placeholder, kind, plain
 
 demand(not is_placeholder(predicted_ppls),
        "L5.3 prediction: not attempted yet. Write four numbers before you run the experiment.")
@@ -934,10 +934,10 @@ ppl_all_hidden = (
 )
 
 # %% test="L5_3_limit" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 from math import exp, log
 
 bits = 1.875
@@ -979,8 +979,8 @@ def loss_at_rate(model, ids, rate, generator):
 # %% test="L5_3_rate" points=2
 import torch
 
-from course_lib.check import demand, diagnose, observe
-from course_lib.plain import is_placeholder, kind, plain
+from course_lib.teaching.check import demand, diagnose, observe
+from course_lib.teaching.plain import is_placeholder, kind, plain
 
 
 def two_prices(ids, hidden):
@@ -1108,8 +1108,8 @@ def hide_any_number(n, length, generator):
 # %% test="L5_3_hide" points=1
 import torch
 
-from course_lib.check import demand, observe
-from course_lib.plain import is_placeholder
+from course_lib.teaching.check import demand, observe
+from course_lib.teaching.plain import is_placeholder
 
 first = observe(hide_any_number, 6_000, 5, torch.Generator().manual_seed(1))
 demand(not is_placeholder(first.result), "Not attempted yet, or a `return` forgotten: got nothing.")
@@ -1180,10 +1180,10 @@ def any_rate_loss(nll, hidden):
 # %% test="L5_3_objective" points=2
 import torch
 
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose, each
+from course_lib.teaching.check import diagnose, each
 from itertools import product
 from math import exp, log
 from random import SystemRandom
@@ -1332,9 +1332,9 @@ for name, suspect in SUSPECTS.items():
 # %% test="L5_3_tests" points=2
 import torch
 
-from course_lib.check import demand
-from course_lib.plain import is_placeholder, plain
-from course_lib.suspects import SUSPECTS
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import is_placeholder, plain
+from course_lib.teaching.suspects import SUSPECTS
 
 CAUGHT = {
     "no weight": "Your test accepts an objective without the 1/p. Compare it with the chain rule.",
@@ -1441,10 +1441,10 @@ why_two_rates = (
 )
 
 # %% test="L5_3_choice" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose
+from course_lib.teaching.check import diagnose
 diagnose(why_two_rates, right="a", public="L5.3 why_two_rates", wrong={
     "M18: Losses at different rates are losses at different tasks. Even the oracle, which is as good "
     "as can be at all of them, has a lower one at 15%.": "b",

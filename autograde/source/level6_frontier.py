@@ -29,17 +29,17 @@ import time
 
 import torch
 
-from course_lib.check import hint, predict
+from course_lib.teaching.check import hint, predict
 from course_lib.corruption import span_corrupt, text_infill
 from course_lib.oracle import MarkovWorld
 from course_lib.perplexity import Perplexity
-from course_lib.show import BLUE, ORANGE, Picture, new_figure
+from course_lib.teaching.show import BLUE, ORANGE, Picture, new_figure
 from course_lib.text import byte_lengths, stdlib_prose, train_bpe, train_characters
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
 # %% locked="L6_cards"
-from course_lib.cards import cards
+from course_lib.teaching.cards import cards
 
 cards("level6_frontier")
 
@@ -91,8 +91,8 @@ on a device that does 10^14 a second sees {1e14 / (6 * 1e8) / 1e6:.2f} million t
 corruption that it waits for.""")
 
 # %% test="L6_1_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import is_placeholder, kind
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import is_placeholder, kind
 
 demand(not is_placeholder(predicted_millions),
        "L6.1 prediction: not attempted yet. Write a number before you run the experiment.")
@@ -126,10 +126,10 @@ def raw_length(budget):
     ### END SOLUTION
 
 # %% test="L6_1_length" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose, each
+from course_lib.teaching.check import diagnose, each
 from random import SystemRandom
 
 
@@ -202,8 +202,8 @@ e^-3, one span in twenty; in the last two lines there is one, in front of "hall"
 answer may be: nothing. T5's sentinels never ask that.""")
 
 # %% test="L6_2_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import is_placeholder, kind
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import is_placeholder, kind
 
 demand(not is_placeholder(predicted_empty),
        "L6.2 prediction: not attempted yet. Write a number before you run the experiment.")
@@ -228,10 +228,10 @@ def infill(ids, spans, mask_id):
     ### END SOLUTION
 
 # %% test="L6_2_infill" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import demand, diagnose, observe
+from course_lib.teaching.check import demand, diagnose, observe
 from random import SystemRandom
 
 draw = SystemRandom()
@@ -336,10 +336,10 @@ def diffusion_estimate(nll, hidden, t):
 # %% test="L6_3_nelbo" points=1
 import torch
 
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose, each
+from course_lib.teaching.check import diagnose, each
 from random import SystemRandom
 
 draw = SystemRandom()
@@ -462,8 +462,8 @@ Picture(figure, f"Cost of written texts in nats per letter by number of steps: {
         f"own texts cost {world.clm_loss(LENGTH):.2f}.")
 
 # %% test="L6_3_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import is_placeholder, kind, plain
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import is_placeholder, kind, plain
 
 demand(not is_placeholder(predicted_costs),
        "L6.3 prediction: not attempted yet. Write four numbers before you run the experiment.")
@@ -491,10 +491,10 @@ def accumulated(micro_batches):
     ### END SOLUTION
 
 # %% test="L6_4_accumulated" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose, each, demand
+from course_lib.teaching.check import diagnose, each, demand
 from math import exp, fsum, isnan, log, nan
 from random import SystemRandom
 
@@ -562,10 +562,10 @@ def loss_without_padding(nll, real):
 # %% test="L6_4_padded" points=1
 import torch
 
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import diagnose, each
+from course_lib.teaching.check import diagnose, each
 from random import SystemRandom
 
 draw = SystemRandom()
@@ -626,10 +626,10 @@ def labels_of(ids, eos_id):
     ### END SOLUTION
 
 # %% test="L6_4_labels" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import demand, diagnose, observe
+from course_lib.teaching.check import demand, diagnose, observe
 from random import SystemRandom
 
 draw = SystemRandom()
@@ -699,11 +699,11 @@ def windows(n_tokens, window, stride):
     ### END SOLUTION
 
 # %% test="L6_5_windows" points=1
-from course_lib.check import check
+from course_lib.teaching.check import check
 
 ### BEGIN HIDDEN TESTS
-from course_lib.check import demand, diagnose, each
-from course_lib.plain import is_placeholder, kind, plain
+from course_lib.teaching.check import demand, diagnose, each
+from course_lib.teaching.plain import is_placeholder, kind, plain
 from random import SystemRandom
 
 draw = SystemRandom()
@@ -811,8 +811,8 @@ are about different questions. Per byte both pay for the same text, and there th
 is the other way round, since a piece remembers more of what came before.""")
 
 # %% test="L6_5_prediction" points=1
-from course_lib.check import demand
-from course_lib.plain import is_placeholder, kind
+from course_lib.teaching.check import demand
+from course_lib.teaching.plain import is_placeholder, kind
 
 demand(not is_placeholder(predicted_lower),
        "L6.5 prediction: not attempted yet. Write two names before you run the experiment.")
@@ -835,8 +835,8 @@ def better(perplexity_A, n_tokens_A, perplexity_B, n_tokens_B):
     ### END SOLUTION
 
 # %% test="L6_5_better" points=1
-from course_lib.check import demand, each
-from course_lib.plain import is_placeholder, plain
+from course_lib.teaching.check import demand, each
+from course_lib.teaching.plain import is_placeholder, plain
 
 demand(not is_placeholder(better(10, 3_000, 20, 1_000)),
        "Not attempted yet, or a `return` forgotten: got nothing.")

@@ -38,9 +38,9 @@ import math
 
 import torch
 
-from course_lib.check import predict
+from course_lib.teaching.check import predict
 from course_lib.oracle import MarkovWorld
-from course_lib.strip import TokenStrip, token_strip
+from course_lib.teaching.strip import TokenStrip, token_strip
 
 # %% [markdown]
 # ## Why self-supervision
@@ -102,7 +102,7 @@ print(f"{len(words)} words, {len(words) - 1} questions, and nobody has written a
 # Which objective gets the most labels out of one sentence? And what does it pay for that, in context?
 
 # %%
-from course_lib.playground import playground
+from course_lib.teaching.playground import playground
 
 playground("The cat that lives next door sat on our warm roof all day.", rate=0.3, seed=3)
 
@@ -220,7 +220,7 @@ TokenStrip({
 
 # %%
 from course_lib.objectives import causal_lm
-from course_lib.show import attention_mask
+from course_lib.teaching.show import attention_mask
 
 batch = causal_lm(torch.arange(6)[None])  # a text of six tokens: five inputs, five labels
 attention_mask(batch.attention[0], words[:5], words[:5])
@@ -408,7 +408,7 @@ print("course_lib, which divides by at least 1:", cross_entropy(torch.zeros(3, 5
 # evenly likely outcomes lie on the curve where they should:
 
 # %% locked="P_curve"
-from course_lib.show import Picture, new_figure
+from course_lib.teaching.show import Picture, new_figure
 
 
 def curve(things):
@@ -617,7 +617,7 @@ print(f"best masked LM, 15% hidden: {language.mlm_loss(0.15, 1_000):.3f} nats pe
 # came before; those that you knew come back later and later.
 
 # %%
-from course_lib.cards import cards
+from course_lib.teaching.cards import cards
 
 cards("primer")
 
@@ -627,7 +627,7 @@ cards("primer")
 # Follow the arrows and say each as a sentence. A box leads to its section.
 
 # %%
-from course_lib.concepts import concept_map
+from course_lib.teaching.concepts import concept_map
 
 concept_map()
 
@@ -674,7 +674,7 @@ concept_map()
 # somebody might think so.
 
 # %%
-from course_lib.traps import question_bank
+from course_lib.teaching.traps import question_bank
 
 question_bank()
 
@@ -695,7 +695,7 @@ question_bank()
 # projects, and found by somebody who did the sum.
 
 # %%
-from course_lib.misconceptions import listed
+from course_lib.teaching.misconceptions import listed
 
 listed()
 

@@ -60,39 +60,42 @@ def text_infill(
 
     last_B1 = (lengths_B1 - 1).clamp(min=0)
     start_BK = torch.where(span_BK > 0, start_BK + 1, last_B1)
-    if overlap == "merge":  # from left to right, each with its start
-        pair_BK = sorted_rows((start_BK << 32) | span_BK)
-        start_BK, span_BK = pair_BK >> 32, pair_BK & (2**32 - 1)
-    reach_BK = (start_BK + span_BK).minimum(last_B1).cummax(1).values
-    before_BK = torch.cat([torch.zeros_like(reach_BK[:, :1]), reach_BK], 1)[:, :-1]
-    stands_BK = (span_BK > 0) & (start_BK >= before_BK)  # not within what an earlier one covers
-    gone_BK = reach_BK - before_BK.maximum(start_BK)  # what each adds to what is covered
-    masks_BK = stands_BK.cumsum(1)
-    # one that doesn't stand adds to the mask before it; what has none before it goes to column -1
-    slot_BK = (start_BK - gone_BK.cumsum(1) + gone_BK + masks_BK - 1).masked_fill_(~stands_BK, -1)
-    slot_BK = slot_BK.cummax(1).values
-    kept_B1 = lengths_B1 - (gone_BK - stands_BK.long()).sum(1, keepdim=True)
+    slot_BK, gone_BK, stands_BK = _merged(start_BK, span_BK, last_B1)
 
     inserts_B1 = empty_BN.sum(1, keepdim=True)
-    total_B1 = kept_B1 + inserts_B1
+    total_B1 = lengths_B1 - (gone_BK - stands_BK.long()).sum(1, keepdim=True) + inserts_B1
     width = max(rows.width(total_B1, columns + empty_BN.shape[1]), 1)
     place_BI = _insert_places(total_B1, inserts_B1, empty_BN.shape[1], width, ids_BT, generator)
-    earlier_BK = torch.searchsorted(
-        place_BI - torch.arange(place_BI.shape[1], device=ids_BT.device), slot_BK, right=True
-    )
+    free_BI = place_BI - torch.arange(place_BI.shape[1], device=ids_BT.device)
+    earlier_BK = torch.searchsorted(free_BI, slot_BK, right=True)  # inserted before each mask
     slot_BK = torch.where(slot_BK < 0, width, slot_BK + earlier_BK)
-    place_BI = place_BI.clamp(max=width)
+    place_BI = place_BI.clamp(max=width)  # the last column takes what is no mask
 
     # walk through the ids: a mask steps over what is gone, an inserted one stays where it is
     step_BS = torch.ones(len(ids_BT), width + 1, dtype=torch.int64, device=ids_BT.device)
-    step_BS.scatter_add_(1, slot_BK, gone_BK - stands_BK.long())
-    step_BS.scatter_(1, place_BI, 0)
+    step_BS.scatter_add_(1, slot_BK, gone_BK - stands_BK.long()).scatter_(1, place_BI, 0)
     step_BS[:, 0] -= 1
     out_BS = ids_BT.gather(1, step_BS.cumsum(1).clamp_(max=columns - 1))
-    for place in (slot_BK, place_BI):
-        out_BS.scatter_(1, place, mask_id)
+    out_BS.scatter_(1, slot_BK, mask_id).scatter_(1, place_BI, mask_id)
     padding_BS = torch.arange(width + 1, device=ids_BT.device) >= total_B1
     return out_BS.masked_fill_(padding_BS, pad_id)[:, :width], total_B1.squeeze(1)
+
+
+def _merged(start_BK: Tensor, span_BK: Tensor, last_B1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Spans from left to right: the column of each one's mask, what it adds, whether it stands.
+
+    A span that starts within an earlier one has no mask: what it takes away beyond that counts for
+    the mask before it. Columns are those of the text with one mask in the place of each span; -1
+    where there is no mask yet.
+    """
+    pair_BK = sorted_rows((start_BK << 32) | span_BK)
+    start_BK, span_BK = pair_BK >> 32, pair_BK & (2**32 - 1)
+    reach_BK = (start_BK + span_BK).minimum(last_B1).cummax(1).values
+    before_BK = torch.cat([torch.zeros_like(reach_BK[:, :1]), reach_BK], 1)[:, :-1]
+    stands_BK = (span_BK > 0) & (start_BK >= before_BK)
+    gone_BK = reach_BK - before_BK.maximum(start_BK)
+    slot_BK = start_BK - (gone_BK.cumsum(1) - gone_BK) + stands_BK.cumsum(1) - 1
+    return slot_BK.masked_fill_(~stands_BK, -1).cummax(1).values, gone_BK, stands_BK
 
 
 def _insert_places(

@@ -35,7 +35,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 @contextmanager
 def lab(*command: str, cwd: Path, home: Path) -> Iterator[str]:
-    """The address of a JupyterLab that `command` starts in `cwd`; %2F and all, with its token."""
+    """The address of a JupyterLab that `command` starts in `cwd`; its token is `open`."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     (home / QUIET).parent.mkdir(parents=True)

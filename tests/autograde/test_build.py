@@ -115,12 +115,12 @@ def test_a_release_that_nbgrader_did_not_clean_is_refused(tmp_path, cleaner):
 
 def test_what_the_tests_record_is_kept_for_check(tmp_path):
     record = (
-        "import types, sys\nmodule = types.ModuleType('course_lib.check')\n"
+        "import types, sys\nmodule = types.ModuleType('course_lib.teaching.check')\n"
         "module.recorded = {'T choices': {'right': 'ab'}}\nsys.modules[module.__name__] = module\n"
     )
     course = make_course(tmp_path, lambda text: text.replace("import math", record + "import math"))
     build_level(course, "tiny", lambda step: None)
-    kept = json.loads((tmp_path / "course_lib" / "answers.json").read_text("utf-8"))
+    kept = json.loads((tmp_path / "course_lib" / "teaching" / "answers.json").read_text("utf-8"))
     assert kept == {"T choices": {"right": "ab"}}
 
 

@@ -138,8 +138,8 @@ def test_html_of_a_display_only_looks(html):
 
 
 def test_a_token_strip_keeps_its_looks_and_a_picture_its_words():
-    from course_lib.show import perplexity_curve
-    from course_lib.strip import token_strip
+    from course_lib.teaching.show import perplexity_curve
+    from course_lib.teaching.strip import token_strip
 
     strip = token_strip([1, 2], [-100, 3], name=str)
     curve = perplexity_curve()

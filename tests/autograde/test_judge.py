@@ -6,7 +6,7 @@ from autograde.judge import RemoteFunction, judge, rebuilt
 from autograde.kernel import Died, Failure
 from autograde.limits import Limits
 from autograde.verdict import Outcome
-from course_lib.check import each, observe
+from course_lib.teaching.check import each, observe
 
 LIMITS = Limits(cpu_s=1, wall_s=3, grace_s=0.5, memory=100 << 20)
 
@@ -46,7 +46,8 @@ def test_a_test_that_runs_to_its_end_is_correct(kernel):
 
 
 def test_a_misconception_is_told_and_kept_by_its_id(kernel):
-    test = "from course_lib.check import diagnose\ndiagnose(x, right=2.0, wrong={'M6: Bits.': 4.0})"
+    test = "from course_lib.teaching.check import diagnose\n"
+    test += "diagnose(x, right=2.0, wrong={'M6: Bits.': 4.0})"
     kernel.run("x = 4")
     found = judge(test, kernel)
     assert (found.outcome, found.misconception) == (Outcome.WRONG, "M6")
@@ -127,27 +128,27 @@ RULINGS = [
     ("x = 1", "assert x == 2", "wrong", "This is not right."),
     (
         "x = 4.0",
-        "from course_lib.check import diagnose\n"
+        "from course_lib.teaching.check import diagnose\n"
         "diagnose(x, right=2.0, wrong={'You forgot to halve.': 4.0}, what='half')",
         "wrong",
         "half: you have 4. You forgot to halve.",
     ),
     (
         "x = ...",
-        "from course_lib.check import diagnose\ndiagnose(x, right=2.0, what='half')",
+        "from course_lib.teaching.check import diagnose\ndiagnose(x, right=2.0, what='half')",
         "not attempted",
         "half: not attempted yet. Put your answer where the `...` is.",
     ),
     ("x = ...", "assert x is not ..., 'still open'", "wrong", "still open"),
     (
         "def f(x): x + 1",
-        "from course_lib.check import diagnose\ndiagnose(f(1), right=2, what='f')",
+        "from course_lib.teaching.check import diagnose\ndiagnose(f(1), right=2, what='f')",
         "not attempted",
         "f: got nothing. Still to be written, or a `return` forgotten?",
     ),
     (
         "x = {1: object()}",
-        "from course_lib.check import diagnose\ndiagnose(x[1], right=2, what='f')",
+        "from course_lib.teaching.check import diagnose\ndiagnose(x[1], right=2, what='f')",
         "wrong",
         "f: expected a number, got a `object`: <object>.",
     ),
@@ -242,7 +243,7 @@ def test_a_fault_of_the_test_itself_is_not_the_students(kernel):
 
 # --- exceptions across the wall -------------------------------------------------------------------
 
-RAISES = "from course_lib.check import raises\nwith raises({}, 'must raise'):\n    f()"
+RAISES = "from course_lib.teaching.check import raises\nwith raises({}, 'must raise'):\n    f()"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import torch
 
 from autograde.kernel import INTERRUPTED, Died, Failure
 from autograde.limits import Limits
-from course_lib.plain import Opaque
+from course_lib.teaching.plain import Opaque
 
 LIMITS = Limits(
     cpu_s=1,

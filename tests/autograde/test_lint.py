@@ -89,7 +89,7 @@ def test_an_answer_needs_no_test_where_nothing_has_points(tmp_path):
 
 
 def test_a_misconception_that_the_catalogue_lacks_is_named(tmp_path):
-    test = 'from course_lib.check import demand\ndemand(f(1) == 1, "{}: No.")'
+    test = 'from course_lib.teaching.check import demand\ndemand(f(1) == 1, "{}: No.")'
     assert problems(tmp_path, test.format("M6")) == []
     (problem,) = problems(tmp_path, test.format("M99"))
     assert "line 2: M99 is no misconception" in problem

@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 from autograde import wire
 from autograde.wire import Malformed, decode, encode
-from course_lib.plain import Opaque
+from course_lib.teaching.plain import Opaque
 
 some = settings(max_examples=60, deadline=None)
 many = settings(max_examples=400, deadline=None)

@@ -143,10 +143,10 @@ def softmax(logits):
         "T11 redefined helper or builtin",
         surprise=WRONG
         + """
-import builtins, course_lib.check, course_lib.plain
+import builtins, course_lib.teaching.check, course_lib.teaching.plain
 for module, name in [(builtins, "all"), (builtins, "isinstance"), (builtins, "abs"),
-                     (course_lib.check, "diagnose"), (course_lib.check, "demand"),
-                     (course_lib.plain, "same")]:
+                     (course_lib.teaching.check, "diagnose"), (course_lib.teaching.check, "demand"),
+                     (course_lib.teaching.plain, "same")]:
     setattr(module, name, lambda *a, **k: True)
 diagnose = demand = isclose = all = len = lambda *a, **k: True
 """,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.cards import HAND, LEVELS, _load, _path, _save, after, cards, deck, draw
+from course_lib.teaching.cards import HAND, LEVELS, _load, _path, _save, after, cards, deck, draw
 
 TODAY = date.today().toordinal()
 ALL = deck(LEVELS[-1])

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib import check as module
-from course_lib.check import (
+from course_lib.teaching import check as module
+from course_lib.teaching.check import (
     NotAttempted,
     Wrong,
     check,

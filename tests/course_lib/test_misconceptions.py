@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from autograde.master import read_master
-from course_lib import concepts
-from course_lib.check import Wrong, demand, diagnose
-from course_lib.misconceptions import catalogue, listed, named
-from course_lib.traps import LETTERS, question_bank, traps
+from course_lib.teaching import concepts
+from course_lib.teaching.check import Wrong, demand, diagnose
+from course_lib.teaching.misconceptions import catalogue, listed, named
+from course_lib.teaching.traps import LETTERS, question_bank, traps
 
 ROOT = Path(__file__).parents[2]
 MASTERS = [
@@ -55,7 +55,7 @@ class TestCatalogue:
         assert set().union(*map(named_in, MASTERS)) == set(catalogue())
 
     def test_every_id_in_the_public_answers_is_in_it(self):
-        answers = json.loads((ROOT / "course_lib" / "answers.json").read_text("utf-8"))
+        answers = json.loads((ROOT / "course_lib" / "teaching" / "answers.json").read_text("utf-8"))
         for key in answers.values():
             for sentence in key["wrong"].values():
                 named(sentence)

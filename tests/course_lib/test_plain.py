@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib.plain import REL, digest, digests, kind, plain, same, short
+from course_lib.teaching.plain import REL, digest, digests, kind, plain, same, short
 
 finite = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300)
 scalars = st.none() | st.booleans() | st.integers() | finite | st.text()

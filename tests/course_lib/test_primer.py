@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograde.master import read_master, without_markers
-from course_lib.playground import playground, side_by_side
+from course_lib.teaching.playground import playground, side_by_side
 
 SOURCE = Path(__file__).parents[2] / "autograde" / "source"
 CELLS = read_master(SOURCE / "primer.py").cells

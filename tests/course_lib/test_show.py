@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from course_lib.losses import IGNORE_INDEX
-from course_lib.show import (
+from course_lib.teaching.show import (
     DOTS,
     MARKS,
     Picture,
@@ -23,7 +23,7 @@ from course_lib.show import (
     perplexity_curve,
     perplexity_slider,
 )
-from course_lib.strip import INK, LOOKS, TokenStrip, token_strip
+from course_lib.teaching.strip import INK, LOOKS, TokenStrip, token_strip
 
 WORDS = ["[PAD]", "[MASK]", "the", "cat", "sat", "dog", "<extra_id_0>"]
 few = settings(max_examples=25, deadline=None)
@@ -243,8 +243,8 @@ def test_more_lines_than_can_be_told_apart_are_refused(n: int) -> None:
 def test_drawing_leaves_matplotlib_as_it_was() -> None:
     script = """
 import sys, matplotlib, torch
-from course_lib.show import *
-from course_lib.strip import token_strip
+from course_lib.teaching.show import *
+from course_lib.teaching.strip import token_strip
 settings = lambda: {k: v for k, v in matplotlib.rcParams.copy().items() if k != "backend"}
 before = settings()  # reading the backend would choose one
 perplexity_slider()

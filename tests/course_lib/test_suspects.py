@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course_lib.oracle import MarkovWorld
-from course_lib.suspects import SUSPECTS
+from course_lib.teaching.suspects import SUSPECTS
 
 WORLD = MarkovWorld.random(8, generator=torch.Generator().manual_seed(7), sharpness=2.0)
 TEXTS_BT = WORLD.sample(4_000, 8, generator=torch.Generator().manual_seed(0))

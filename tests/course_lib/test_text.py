@@ -248,7 +248,7 @@ def test_a_window_longer_than_the_text_is_refused() -> None:
 def test_importing_the_library_imports_nothing_heavy_beside_torch() -> None:
     script = """
 import sys
-import course_lib.model, course_lib.strip, course_lib.text
+import course_lib.model, course_lib.teaching.strip, course_lib.text
 course_lib.text.stdlib_prose(100)
 print({"tokenizers", "matplotlib", "ipywidgets", "IPython", "turtle", "smtplib"} & set(sys.modules))
 """

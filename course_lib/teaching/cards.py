@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from course_lib.live import Live, Page, folded, prose
+from course_lib.teaching.live import Live, Page, folded, prose
 
 if TYPE_CHECKING:
     from ipywidgets import Widget
@@ -85,7 +85,7 @@ def after(known: bool, times: int, today: int) -> tuple[int, int]:
 
 @functools.cache
 def _all() -> tuple[Card, ...]:
-    entries = tomllib.loads((files("course_lib") / "cards.toml").read_text("utf-8"))
+    entries = tomllib.loads((files("course_lib.teaching") / "cards.toml").read_text("utf-8"))
     return tuple(Card(id, **entry) for id, entry in entries.items())
 
 

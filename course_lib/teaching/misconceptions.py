@@ -10,7 +10,7 @@ import tomllib
 from importlib.resources import files
 from typing import NamedTuple
 
-from course_lib.live import Page, folded
+from course_lib.teaching.live import Page, folded
 
 __all__ = ["Misconception", "catalogue", "listed", "named"]
 
@@ -32,7 +32,7 @@ def catalogue() -> dict[str, Misconception]:
     >>> catalogue()["M4"].name
     "The mean loss is the mean of the batches' mean losses."
     """
-    text = (files("course_lib") / "misconceptions.toml").read_text("utf-8")
+    text = (files("course_lib.teaching") / "misconceptions.toml").read_text("utf-8")
     return {id: Misconception(**entry) for id, entry in tomllib.loads(text).items()}
 
 

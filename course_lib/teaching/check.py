@@ -24,8 +24,8 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 import torch
 
-from course_lib.misconceptions import named
-from course_lib.plain import REL, digest, digests, is_placeholder, kind, plain, same, short
+from course_lib.teaching.misconceptions import named
+from course_lib.teaching.plain import REL, digest, digests, is_placeholder, kind, plain, same, short
 
 __all__ = ["check", "demand", "diagnose", "each", "hint", "observe", "predict", "raises"]
 
@@ -161,7 +161,7 @@ def diagnose(
     >>> diagnose(4.0, right=2.0, wrong={"You forgot to halve.": 4.0}, what="half of 4")
     Traceback (most recent call last):
     ...
-    course_lib.check.Wrong: half of 4: you have 4. You forgot to halve.
+    course_lib.teaching.check.Wrong: half of 4: you have 4. You forgot to halve.
     """
     wrong = wrong or {}
     if public is not None:
@@ -279,7 +279,7 @@ def random_state() -> tuple[Any, ...]:
 
 @functools.cache
 def _answers() -> dict[str, Key]:
-    path = files("course_lib") / "answers.json"
+    path = files("course_lib.teaching") / "answers.json"
     answers: dict[str, Key] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     return answers
 
@@ -287,6 +287,6 @@ def _answers() -> dict[str, Key]:
 @functools.cache
 def _hints() -> dict[str, list[str]]:
     hints: dict[str, list[str]] = tomllib.loads(
-        (files("course_lib") / "hints.toml").read_text("utf-8")
+        (files("course_lib.teaching") / "hints.toml").read_text("utf-8")
     )
     return hints

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from course_lib.losses import IGNORE_INDEX
-from course_lib.show import GREY, ORANGE, SKY, VERMILLION, Picture, new_figure, visible
+from course_lib.teaching.show import GREY, ORANGE, SKY, VERMILLION, Picture, new_figure, visible
 
 __all__ = ["TokenStrip", "token_strip"]
 

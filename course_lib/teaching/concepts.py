@@ -3,7 +3,7 @@
 import html
 from typing import NamedTuple
 
-from course_lib.live import Page
+from course_lib.teaching.live import Page
 
 __all__ = ["EDGES", "NODES", "concept_map"]
 

@@ -5,7 +5,7 @@ import tomllib
 from importlib.resources import files
 from typing import NamedTuple
 
-from course_lib.live import Page, folded, prose
+from course_lib.teaching.live import Page, folded, prose
 
 __all__ = ["Trap", "question_bank", "traps"]
 
@@ -24,7 +24,8 @@ class Trap(NamedTuple):
 @functools.cache
 def traps() -> list[Trap]:
     """All of traps.toml, in order."""
-    entries = tomllib.loads((files("course_lib") / "traps.toml").read_text("utf-8"))["trap"]
+    text = (files("course_lib.teaching") / "traps.toml").read_text("utf-8")
+    entries = tomllib.loads(text)["trap"]
     return [
         Trap(**{**entry, "options": [(says, why) for says, why in entry["options"]]})
         for entry in entries

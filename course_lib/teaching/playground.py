@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from course_lib.live import Live, Page
 from course_lib.objectives import Batch, causal_lm, masked_lm, span_corruption
-from course_lib.show import attention_mask
-from course_lib.strip import token_strip
+from course_lib.teaching.live import Live, Page
+from course_lib.teaching.show import attention_mask
+from course_lib.teaching.strip import token_strip
 from course_lib.text import BOS, EOS, MASK, PAD, SPECIALS, train_words
 
 if TYPE_CHECKING:
