@@ -28,12 +28,12 @@
 import torch
 from IPython.display import display
 
-from course_lib.teaching.cards import cards
-from course_lib.teaching.check import hint, predict
-from course_lib.teaching.live import Live, Page, folded
 from course_lib.objectives import causal_lm, masked_lm, prefix_lm
 from course_lib.objectives import span_corruption, text_infilling
 from course_lib.oracle import MarkovWorld
+from course_lib.teaching.cards import cards
+from course_lib.teaching.check import hint, predict
+from course_lib.teaching.live import Live, Page, folded
 from course_lib.teaching.strip import TokenStrip, token_strip
 
 # a vocabulary of ten words, and the tokens that are no words
@@ -339,9 +339,9 @@ from random import SystemRandom
 
 import torch
 
-from course_lib.teaching.check import demand, diagnose, each
 from course_lib.objectives import Batch, causal_lm, masked_lm, prefix_lm
 from course_lib.objectives import span_corruption, text_infilling
+from course_lib.teaching.check import demand, diagnose, each
 from course_lib.teaching.plain import is_placeholder, same, short
 
 signs = {

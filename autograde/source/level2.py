@@ -29,8 +29,8 @@ import math
 
 import torch
 
-from course_lib.teaching.check import hint, predict
 from course_lib.model import TinyTransformer
+from course_lib.teaching.check import hint, predict
 from course_lib.teaching.strip import TokenStrip
 
 # %% [markdown]

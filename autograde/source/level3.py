@@ -28,11 +28,11 @@ import textwrap
 
 import torch
 
-from course_lib.teaching.check import hint, predict
-from course_lib.teaching.live import Live, Page
 from course_lib.model import TinyTransformer, generate, train
 from course_lib.objectives import causal_lm
 from course_lib.perplexity import Perplexity
+from course_lib.teaching.check import hint, predict
+from course_lib.teaching.live import Live, Page
 from course_lib.teaching.show import loss_per_position, perplexity_curve, perplexity_slider
 from course_lib.teaching.strip import TokenStrip
 from course_lib.text import sample_windows, stdlib_prose, train_characters

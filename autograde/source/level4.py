@@ -30,12 +30,12 @@ from collections import Counter
 
 import torch
 
-from course_lib.teaching.cards import cards
-from course_lib.teaching.check import hint, predict
 from course_lib.corruption import span_lengths
 from course_lib.model import TinyTransformer, train
 from course_lib.objectives import masked_lm
 from course_lib.oracle import MarkovWorld
+from course_lib.teaching.cards import cards
+from course_lib.teaching.check import hint, predict
 from course_lib.teaching.show import Picture, new_figure
 from course_lib.teaching.strip import TokenStrip, token_strip
 

@@ -30,10 +30,10 @@ from fractions import Fraction
 
 import torch
 
-from course_lib.teaching.check import hint, predict
 from course_lib.model import TinyTransformer, train
 from course_lib.objectives import causal_lm
 from course_lib.oracle import MarkovWorld
+from course_lib.teaching.check import hint, predict
 from course_lib.teaching.show import BLUE, ORANGE, VERMILLION, Picture, new_figure
 from course_lib.teaching.suspects import SUSPECTS
 from course_lib.text import fact_sentences, stdlib_prose, train_words

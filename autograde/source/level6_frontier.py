@@ -29,10 +29,10 @@ import time
 
 import torch
 
-from course_lib.teaching.check import hint, predict
 from course_lib.corruption import span_corrupt, text_infill
 from course_lib.oracle import MarkovWorld
 from course_lib.perplexity import Perplexity
+from course_lib.teaching.check import hint, predict
 from course_lib.teaching.show import BLUE, ORANGE, Picture, new_figure
 from course_lib.text import byte_lengths, stdlib_prose, train_bpe, train_characters
 

@@ -38,8 +38,8 @@ import math
 
 import torch
 
-from course_lib.teaching.check import predict
 from course_lib.oracle import MarkovWorld
+from course_lib.teaching.check import predict
 from course_lib.teaching.strip import TokenStrip, token_strip
 
 # %% [markdown]
