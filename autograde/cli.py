@@ -38,6 +38,10 @@ CourseOption = Annotated[
     ),
 ]
 
+LevelsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="LEVEL", help="Every level, if none is named.")
+]
+
 RosterOption = Annotated[
     Path | None,
     typer.Option(
@@ -69,10 +73,7 @@ def _plain_errors() -> Iterator[None]:
 
 @app.command(epilog="Example: autograde build level2")
 def build(
-    levels: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="LEVEL", help="Every level, if none is named."),
-    ] = None,
+    levels: LevelsArgument = None,
     course: CourseOption = None,
 ) -> None:
     """Make notebooks/ and solutions/ from the masters in autograde/source/, and prove them.
@@ -91,10 +92,7 @@ def build(
 
 @app.command(epilog="Example: autograde bundle primer level1 level2")
 def bundle(
-    levels: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="LEVEL", help="Every level, if none is named."),
-    ] = None,
+    levels: LevelsArgument = None,
     course: CourseOption = None,
 ) -> None:
     """Write the ZIP file to give to students: notebooks, course_lib, how to install and begin.
