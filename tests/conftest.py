@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 torch.set_num_threads(1)  # the tests run side by side: threads of their own would only compete
 
-TOO_LONG_S = 60
+TOO_LONG_S = 60  # with every core busy a page, or a grader behind it, may take its time
+expect.set_options(timeout=TOO_LONG_S * 1000)
 
 
 @pytest.fixture(scope="module")  # not longer: its event loop is in the way of everybody else's

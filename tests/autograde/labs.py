@@ -118,7 +118,7 @@ class Notebook:
         self.page.keyboard.press("Control+Enter")
         prompt = cell.locator(".jp-InputPrompt")
         ended = re.compile(rf"\[(?!{re.escape(before.strip('[]: ') or ' ')}\])\d+\]")
-        expect(prompt).to_have_text(ended, timeout=START_S * 1e3)
+        expect(prompt).to_have_text(ended)
         return cell.locator(".jp-Cell-outputArea")
 
     def add_below(self, cell_id: str, source: str) -> str:
