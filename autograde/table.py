@@ -26,7 +26,8 @@ def table(verdicts: list[Verdict], level: str) -> Table:
     Below that what was put right in the file, since it can be an accident or an attempt.
     """
     key = "   ".join(f"{sign} {outcome}" for outcome, (sign, _) in SIGNS.items())
-    result = Table(title=f"{level}: {len(verdicts)} submissions", caption=key)
+    how_many = f"{len(verdicts)} submission{'s'[: len(verdicts) != 1]}"
+    result = Table(title=f"{level}: {how_many}", caption=key)
     if not all(verdict.confined for verdict in verdicts):
         result.caption = f"{key}\n{UNCONFINED}"
     result.add_column("student", no_wrap=True)
