@@ -327,6 +327,14 @@ def test_the_graded_notebook_shows_outputs_and_no_hidden_test(tiny, nursery):
     assert graded.notebook.metadata["autograde"] == {"confined": nursery.confined}
 
 
+def test_a_mark_scheme_stands_above_the_answer_that_it_is_for(graded):
+    ran = find_course(graded).notebook("autograded", "tiny", "obrien-001")
+    cells = read_notebook(ran).cells
+    (at,) = (number for number, cell in enumerate(cells) if cell.id == "T_words")
+    assert "One point for the doubling." in cells[at - 1].source
+    assert sum("One point" in cell.source for cell in cells) == 1
+
+
 def test_the_release_alone_tells_nothing_of_the_hidden_tests(built_once):
     course = find_course(built_once)
     assert "that is in bits" not in notebook_text(read_notebook(course.notebook("release", "tiny")))

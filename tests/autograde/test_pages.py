@@ -85,4 +85,5 @@ def test_everybody_can_read_their_feedback(course, page, accessible, noted, sche
     for path in pages:
         page.goto(path.as_uri())
         accessible()
+        assert "One point for the doubling" not in page.content()  # the mark scheme
     assert not noted
