@@ -21,9 +21,11 @@ def chromium() -> Iterator[Browser]:
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         pytest.skip("no chromium to look at pages with: apt install chromium")
-    unconfined = ["--no-sandbox"] if os.geteuid() == 0 else []  # its sandbox refuses root
+    words = ["--disable-dev-shm-usage"]  # containers have little of it
+    if os.geteuid() == 0:
+        words.append("--no-sandbox")  # which refuses root
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=unconfined)
+        browser = playwright.chromium.launch(executable_path=program, args=words)
         yield browser
         browser.close()
 
