@@ -213,6 +213,16 @@ def bert_corrupt(ids, special_mask, generator):
     inputs = torch.where(chosen & (fate >= 0.9), words, ids.masked_fill(chosen & (fate < 0.8), MASK_ID))
     return inputs, torch.where(chosen, ids, -100)
 
+# %% answer="L4_1_corrupt" mutant="word or stay per row" message="The chosen tokens of one row share one fate"
+def bert_corrupt(ids, special_mask, generator):
+    draw = torch.rand(ids.shape, generator=generator).masked_fill(special_mask, 2.0)
+    chosen = (draw <= draw.min(1, keepdim=True).values.clamp(min=0.15)) & ~special_mask
+    masked = torch.rand(ids.shape, generator=generator) < 0.8
+    swapped = torch.rand(len(ids), 1, generator=generator) < 0.5
+    words = torch.randint(FIRST_WORD, VOCAB_SIZE, ids.shape, generator=generator)
+    inputs = torch.where(chosen & ~masked & swapped, words, ids.masked_fill(chosen & masked, MASK_ID))
+    return inputs, torch.where(chosen, ids, -100)
+
 # %% answer="L4_1_corrupt" mutant="one random word per row" message="copies of one draw"
 def bert_corrupt(ids, special_mask, generator):
     draw = torch.rand(ids.shape, generator=generator).masked_fill(special_mask, 2.0)
