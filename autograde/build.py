@@ -118,7 +118,12 @@ def solution_source(source: NotebookNode) -> NotebookNode:
 def run_notebooks(course: Course, *notebooks: NotebookNode) -> list[NotebookNode]:
     """Executed copies, side by side, each in a fresh kernel; an error is kept as an output."""
 
-    async def run_all(folder: str) -> list[NotebookNode]:
+    def sockets(folder: str, number: int) -> Config:
+        """Unix sockets: a TCP port found free may be another process's by the time it is bound."""
+        connection = {"transport": "ipc", "connection_file": f"{folder}/kernel{number}.json"}
+        return Config({"KernelManager": connection})
+
+    async def run_all(folder: str, room: str) -> list[NotebookNode]:
         clients = [
             NotebookClient(
                 copy.deepcopy(notebook),
@@ -129,15 +134,16 @@ def run_notebooks(course: Course, *notebooks: NotebookNode) -> list[NotebookNode
                 record_timing=False,
                 store_widget_state=False,
                 resources={"metadata": {"path": folder}},
+                config=sockets(room, number),
             )
-            for notebook in notebooks
+            for number, notebook in enumerate(notebooks)
         ]
         # `check` reads the digests of the course that is built, wherever course_lib is installed
         env = os.environ | {"PYTHONPATH": str(course.root)}
         return list(await asyncio.gather(*(client.async_execute(env=env) for client in clients)))
 
-    with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(run_all(folder))
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as room:
+        return asyncio.run(run_all(folder, room))
 
 
 def _with_epilogue(source: NotebookNode) -> NotebookNode:

@@ -109,8 +109,9 @@ class ClassRun:
             result = future.result()
         except CourseError:
             raise
-        except Exception:  # as Dask's, when workers die over a submission
-            return self._row(Result(Verdict(task.student, task.level, reason=LOST)), known)
+        except Exception as error:  # as Dask's, when workers die over a submission
+            reason = f"{LOST} ({type(error).__name__})"
+            return self._row(Result(Verdict(task.student, task.level, reason=reason)), known)
         return self._row(result, known)
 
     def _row(self, result: Result, known: Verdict | None) -> Row:

@@ -105,14 +105,15 @@ def engine() -> str:
 
 
 class Worker:
-    """This side of a worker process. Raises CourseError where student code can't be confined."""
+    """This side of a worker process, which prepares with its first submission."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules, self.closed = rules, False
         self.scratch = Path(tempfile.mkdtemp(prefix="autograde-"))
         ours, theirs = socket.socketpair()
+        words = ["-P", "-m", "autograde.worker", str(theirs.fileno()), str(self.scratch)]
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "autograde.worker", str(theirs.fileno())],
+            [sys.executable, *words],
             env=os.environ | ONE_THREAD,
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
@@ -121,30 +122,25 @@ class Worker:
         )
         theirs.close()
         self.channel = Connection(ours.detach())
-        self._ask((rules, self.scratch))
 
     def grade(self, task: Task) -> Result:
         """Have a submission graded. Raises WorkerDied, or CourseError that a person must mend."""
-        result: Result = self._ask(task)
-        return result
+        try:
+            self.channel.send(task)
+            answer: Result | CourseError = self.channel.recv()
+        except (EOFError, OSError):
+            raise WorkerDied from None
+        if isinstance(answer, CourseError):
+            raise answer
+        return answer
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process and its warm parent, whatever they are doing."""
         self.closed = True
-        self.process.kill()
+        os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.channel.close()
         remove_tree(self.scratch)
-
-    def _ask(self, request: object) -> Any:
-        try:
-            self.channel.send(request)
-            answer = self.channel.recv()
-        except (EOFError, OSError):
-            raise WorkerDied from None
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
 
 _mine = threading.local()  # the worker of each thread
@@ -155,14 +151,14 @@ def grade_task(task: Task) -> Result:
     """Grade a submission in this thread's worker; if that dies over it, once more in a new one."""
     for _ in range(2):
         worker: Worker | None = getattr(_mine, "worker", None)
+        if worker is None or worker.closed or worker.rules != task.rules:
+            _dismiss(worker)
+            worker = _mine.worker = Worker(task.rules)
+            _all.add(worker)
         try:
-            if worker is None or worker.closed or worker.rules != task.rules:
-                _dismiss(worker)
-                worker = _mine.worker = Worker(task.rules)
-                _all.add(worker)
             return worker.grade(task)
         except WorkerDied:
-            if worker and worker.closed:  # by `end_workers`: nobody waits for this any more
+            if worker.closed:  # by `end_workers`: nobody waits for this any more
                 raise
             _dismiss(worker)
     return Result(Verdict(task.student, task.level, reason=DIED))
@@ -175,30 +171,30 @@ def end_workers() -> None:
 
 
 def _dismiss(worker: Worker | None) -> None:
-    if worker is not None:
-        _all.discard(worker)
+    if worker in _all:
+        _all.remove(worker)
         worker.close()
 
 
 # --- in the worker process ------------------------------------------------------------------------
 
 
-def serve(channel: Connection) -> None:
-    """Grade what comes until nobody is on the other side; answer with a Result or an exception."""
-    rules, scratch = channel.recv()
+def serve(channel: Connection, scratch: Path) -> None:
+    """Grade what comes until nobody is on the other side; answer with a Result or a CourseError."""
     from autograde.kernel import CannotStart, Nursery, NurseryEnded
 
-    try:
-        nursery = Nursery(scratch, confine=rules.confine, gpu=rules.gpu)
-    except NurseryEnded:
-        return
-    except CannotStart as error:
-        channel.send(error)
-        return
-    channel.send(None)
-    with nursery:
+    with contextlib.ExitStack() as at_end:
+        at_end.callback(remove_tree, scratch)  # the other side may have ended without
+        task: Task = channel.recv()
+        rules = task.rules  # of all its tasks
+        try:
+            nursery = at_end.enter_context(Nursery(scratch, confine=rules.confine, gpu=rules.gpu))
+        except NurseryEnded:
+            return
+        except CannotStart as error:
+            channel.send(error)
+            return
         while True:
-            task: Task = channel.recv()
             # The last resort against what no limit of a kernel's sees, as a test that never ends:
             # this process dies, and `grade_task` makes it a row.
             with _alarm(int(rules.limits.notebook_wall_s) + MARGIN):
@@ -209,6 +205,7 @@ def serve(channel: Connection) -> None:
                 except CourseError as error:
                     answer = error
             channel.send(answer)
+            task = channel.recv()
 
 
 def _graded(task: Task, nursery: Any) -> Result:
@@ -251,4 +248,4 @@ if __name__ == "__main__":
     from autograde import worker  # under its own name, which is in what it is sent
 
     with contextlib.suppress(EOFError, ConnectionError):
-        worker.serve(Connection(int(sys.argv[1])))
+        worker.serve(Connection(int(sys.argv[1])), Path(sys.argv[2]))

@@ -76,7 +76,15 @@ def test_the_next_run_ends_as_if_nothing_had_been_killed(
     on_cluster = victim == "Dask worker"
     with dask_cluster(tmp_path) if on_cluster else contextlib.nullcontext() as address:
         words = [AUTOGRADE, "grade", "tiny"] + (["--scheduler", address] if on_cluster else [])
-        run = psutil.Popen(words, cwd=course.root, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        temporary = tmp_path / "temporary"
+        temporary.mkdir()
+        run = psutil.Popen(
+            words,
+            cwd=course.root,
+            env=os.environ | {"TMPDIR": str(temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         moment = random.Random(f"{victim} {number}").uniform(0, LONGEST)
         time.sleep(moment)
         tree = [run, *run.children(recursive=True)]
@@ -85,6 +93,7 @@ def test_the_next_run_ends_as_if_nothing_had_been_killed(
         assert errors == b"", f"killed after {moment:.2f} s"
         _, alive = psutil.wait_procs(tree, timeout=20)
         assert not alive, "a process outlived the run"
+        assert list(temporary.iterdir()) == []
         if victim != "coordinator":
             assert run.returncode == 1
             assert outcome(course) == undisturbed
