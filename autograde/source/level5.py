@@ -1137,10 +1137,10 @@ demand(torch.equal(hidden, repeated),
        "Two generators in the same state must give the same masks: draw from `generator` only.")
 count = hidden.sum(1)
 shares = [float((count == k).float().mean()) for k in range(T + 1)]
+demand(max(shares) < 1, "All texts have the same number of hidden letters. Draw it anew for each.")
 other = torch.as_tensor(hide_any_number(N, T, torch.Generator().manual_seed(seed + 1)))
 demand(not torch.equal(hidden, other),
        "Two generators in different states gave the same masks: draw them from `generator`.")
-demand(max(shares) < 1, "All texts have the same number of hidden letters. Draw it anew for each.")
 demand(shares[0] == 0,
        "M14: In some texts nothing is hidden. Independent coins do that now and then; draw the number "
        "first, from 1 up.")
