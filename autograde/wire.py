@@ -23,6 +23,7 @@ MAX_BLOB = 32 << 20  # bytes of arrays in a frame
 MAX_ELEMENTS = 4_000_000  # of an array; an empty one must not be long in another direction either
 MAX_DEPTH = 50
 MAX_NODES = 1_000_000
+MAX_MARKS = 1_500_000  # of `,`, `[` and `{` in a frame: objects take 30 times their text in memory
 MAX_KEYS = 10_000  # of a set or dictionary with all their parts, and of several of them by the root
 # of the sum of squares: filling one whose keys' hashes collide compares each part of each key with
 # those of every other, which takes time with the square, here about a second
@@ -46,7 +47,7 @@ class Malformed(ValueError):
 def send(channel: socket.socket, message: Any, blob: bytes = b"") -> None:
     """Write one frame. Raises ValueError if it is larger than `receive` takes."""
     text = json.dumps(message).encode()
-    if len(text) > MAX_JSON or len(blob) > MAX_BLOB:
+    if len(text) > MAX_JSON or _marks(text) > MAX_MARKS or len(blob) > MAX_BLOB:
         raise ValueError("the value is too large")
     channel.sendall(HEADER.pack(len(text), len(blob)) + text + blob)
 
@@ -60,10 +61,16 @@ def receive(channel: socket.socket, wait: Callable[[], None] = lambda: None) -> 
     if n_json > MAX_JSON or n_blob > MAX_BLOB:
         raise Malformed(f"a frame of {n_json + n_blob:,} bytes")
     text, blob = _read(channel, n_json, wait), _read(channel, n_blob, wait)
+    if _marks(text) > MAX_MARKS:
+        raise Malformed("a maze of brackets")
     try:
         return json.loads(text), blob
     except (ValueError, RecursionError) as error:
         raise Malformed(f"no JSON: {error}") from None
+
+
+def _marks(text: bytes) -> int:
+    return sum(map(text.count, (b",", b"[", b"{")))
 
 
 def _read(channel: socket.socket, n: int, wait: Callable[[], None]) -> bytes:

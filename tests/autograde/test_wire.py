@@ -383,8 +383,10 @@ def test_any_bytes_are_a_frame_or_malformed_or_the_end(data):
         wire.HEADER.pack(2, 0) + b"\xff\xff",
         wire.HEADER.pack(200_000, 0) + b"[" * 200_000,
         wire.HEADER.pack(100_000, 0) + b"9" * 100_000,
+        wire.HEADER.pack(15_000_001, 0) + b"[" + b"{}," * 4_999_999 + b"{}]",
+        wire.HEADER.pack(16_000_000, 0) + b"[" + b'{"":0},' * 2_285_713 + b"{     }]",
     ],
-    ids=["much JSON", "large blob", "no JSON", "no text", "deep", "long number"],
+    ids=["much JSON", "large blob", "no JSON", "no text", "deep", "long number", "maze", "dicts"],
 )
 def test_a_bad_frame_is_malformed(data):
     with pytest.raises(Malformed):
@@ -396,6 +398,8 @@ def test_a_frame_that_would_not_be_received_is_not_sent():
     with ours, theirs:
         with pytest.raises(ValueError, match="too large"):
             wire.send(theirs, {"output": "x" * wire.MAX_JSON})
+        with pytest.raises(ValueError, match="too large"):
+            wire.send(theirs, [[]] * wire.MAX_MARKS)
         with pytest.raises(ValueError, match="too large"):
             wire.send(theirs, {}, bytes(wire.MAX_BLOB + 1))
         wire.send(theirs, "nothing of it went out")
