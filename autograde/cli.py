@@ -214,6 +214,7 @@ def grade(
         from autograde.export import write_csv
         from autograde.gradebook import fill_gradebook
         from autograde.limits import Limits
+        from autograde.marks import read_marks
         from autograde.progress import Watch, changes
         from autograde.report import write_report
         from autograde.worker import Rules
@@ -228,16 +229,21 @@ def grade(
                 )
                 rows = list(Watch(run, console, found.log(level), quiet).rows())
             verdicts = sorted((row.verdict for row in rows), key=lambda verdict: verdict.student)
-            write_csv(verdicts, found.report(level))
-            page = write_report(verdicts, found, level).relative_to(found.root)
-            if not quiet:
-                console.print(table(verdicts, level))
-                for line in changes(rows):
-                    console.print(f"changed: {line}", markup=False, highlight=False, soft_wrap=True)
-            unchanged = sum(not row.fresh for row in rows)
-            line = f"{summary(verdicts)}; {unchanged} unchanged" if unchanged else summary(verdicts)
-            console.print(f"{line}; {found.report(level).relative_to(found.root)}, {page}")
-            fill_gradebook(found, level, [v for v in verdicts if v.student in set(students)])
+            try:
+                fill_gradebook(found, level, [v for v in verdicts if v.student in set(students)])
+                marked = {marks.student: marks.verdict for marks in read_marks(found, level)}
+                verdicts = [marked.get(verdict.student, verdict) for verdict in verdicts]
+            finally:  # what was found out is shown also where the gradebook can't be written
+                write_csv(verdicts, found.report(level))
+                page = write_report(verdicts, found, level).relative_to(found.root)
+                if not quiet:
+                    console.print(table(verdicts, level))
+                    for line in changes(rows):
+                        text = f"changed: {line}"
+                        console.print(text, markup=False, highlight=False, soft_wrap=True)
+                unchanged = sum(not row.fresh for row in rows)
+                line = summary(verdicts) + (f"; {unchanged} unchanged" if unchanged else "")
+                console.print(f"{line}; {found.report(level).relative_to(found.root)}, {page}")
         if run.left:
             console.print(f"{len(run.left)} not begun, the time was up: the same command goes on.")
         if run.left or any(verdict.status != Status.GRADED for verdict in verdicts):
@@ -257,15 +263,15 @@ def report(
     """Write a page about a graded class, classroom/report/LEVEL.html, for any browser.
 
     Scores, how hard each item is and how well it discriminates, misconceptions, every student, and
-    what needs a person. Made from classroom/verdicts/: nothing is graded again.
+    what needs a person, with the marks that persons have given since: nothing is graded again.
     """
+    from autograde.marks import read_marks
     from autograde.report import write_report
     from autograde.statistics import class_statistics
-    from autograde.store import kept_verdicts
 
     with _plain_errors():
         found = find_course(course)
-        verdicts = kept_verdicts(found, found.level(level))
+        verdicts = [marks.verdict for marks in read_marks(found, found.level(level))]
         if as_json:
             typer.echo(json.dumps(asdict(class_statistics(verdicts, level)), indent=1))
         else:

@@ -66,6 +66,10 @@ class Course:
         """The verdict on a submission: what the gradebook and the reports are made from."""
         return self.classroom / "verdicts" / level / f"{student}.json"
 
+    def entered(self, level: str) -> Path:
+        """The keys of the verdicts that the gradebook was last made from."""
+        return self.classroom / "verdicts" / f"{level}.entered.json"
+
     def report(self, level: str) -> Path:
         """The table of a graded level."""
         return self.classroom / "report" / f"{level}.csv"

@@ -82,7 +82,7 @@ def export(
 
 def table_of(marks: list[Marks]) -> list[list[Field]]:
     """A row a student: who, the points for each item, the sum, the penalty, what is left."""
-    items = list(dict.fromkeys(item for m in marks for item in m.items))
+    items = list(dict.fromkeys(i.item for m in marks for i in m.verdict.items))
     start, end = ["student", "name", "status", "submitted"], ["points", "penalty", "final"]
     rows: list[list[Field]] = [[*start, *items, *end, "max_points", "missing"]]
     for m in marks:
@@ -90,7 +90,8 @@ def table_of(marks: list[Marks]) -> list[list[Field]]:
         who = [m.student, m.name, m.verdict.status, submitted]
         points = [None] * 3 if m.verdict.reason else [m.points, m.penalty, m.final]
         most = m.verdict.max_points if m.verdict.items else None
-        rows.append([*who, *(m.items.get(item) for item in items), *points, most, m.missing])
+        by_item = {item.item: item.points for item in m.verdict.items}
+        rows.append([*who, *map(by_item.get, items), *points, most, m.missing])
     return rows
 
 
@@ -112,7 +113,7 @@ def _plain(marks: list[Marks]) -> list[dict[str, Any]]:
                 {
                     "item": item.item,
                     "outcome": item.outcome,
-                    "points": m.items[item.item],
+                    "points": item.points,
                     "max_points": item.max_points,
                     "message": item.message,
                     "misconception": item.misconception,
@@ -129,7 +130,7 @@ def _results(m: Marks) -> dict[str, Any]:
     tests = [
         {
             "name": item.item,
-            "score": m.items[item.item],
+            "score": item.points,
             "max_score": item.max_points,
             "output": f"{item.outcome}: {item.message}" if item.message else item.outcome,
             "output_format": "text",

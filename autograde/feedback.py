@@ -19,7 +19,7 @@ from autograde.notebook import read_notebook
 from autograde.page import part, render
 from autograde.report import KINDS
 from autograde.shown import Room, Shown, outputs, text
-from autograde.table import SIGNS, UNCONFINED
+from autograde.table import SIGNS, UNCONFINED, UNTROUBLED
 from autograde.verdict import ItemResult, Outcome
 from course_lib.teaching.misconceptions import Misconception, catalogue
 
@@ -32,7 +32,6 @@ class Row:
     """One item as its student reads it."""
 
     item: ItemResult
-    points: float | None
     misconception: Misconception | None
 
     @property
@@ -75,10 +74,7 @@ def write_feedback(course: Course, level: str, students: list[str]) -> Iterator[
 def feedback_page(marks: Marks, notebook: NotebookNode | None) -> str:
     """The page as HTML, of a verdict and the notebook as it ran."""
     verdict = marks.verdict
-    rows = [
-        Row(item, marks.items[item.item], catalogue().get(item.misconception))
-        for item in verdict.items
-    ]
+    rows = [Row(item, catalogue().get(item.misconception)) for item in verdict.items]
     answers = list(_answers(rows, marks, notebook)) if notebook else []
     return render(
         "feedback.html",
@@ -88,15 +84,18 @@ def feedback_page(marks: Marks, notebook: NotebookNode | None) -> str:
         verdict=verdict,
         rows=rows,
         answers=answers,
-        to_do=[row for row in rows if row.item.outcome in TO_DO],
-        waiting=[row for row in rows if row.points is None],
+        to_do=[row for row in rows if _to_do(row.item)],
+        waiting=[row for row in rows if row.item.points is None],
         signs={outcome: sign for outcome, (sign, _) in SIGNS.items()},
         kinds=KINDS,
         unconfined=None if verdict.confined else UNCONFINED,
     )
 
 
-TO_DO = set(Outcome) - {Outcome.CORRECT, Outcome.NEEDS_PERSON}
+def _to_do(item: ItemResult) -> bool:
+    if item.outcome == Outcome.MARKED:
+        return item.points is not None and item.points < item.max_points
+    return item.outcome not in UNTROUBLED
 
 
 def _answers(rows: list[Row], marks: Marks, notebook: NotebookNode) -> Iterator[Answer]:

@@ -4,6 +4,7 @@ nbgrader's own calls take a query or a commit for every cell. Here the rows are 
 by a few statements in one transaction a submission, to any database that SQLAlchemy knows.
 """
 
+import json
 import logging
 import re
 import tempfile
@@ -31,10 +32,10 @@ from sqlalchemy import (
     Connection,
     Table,
     bindparam,
+    case,
     create_engine,
     insert,
     make_url,
-    or_,
     select,
     update,
 )
@@ -42,6 +43,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from traitlets.config import Config
 
 from autograde.course import Course, CourseError, find_alembic, run_nbgrader
+from autograde.files import write_whole
 from autograde.late import LatePolicy, submitted_at
 from autograde.verdict import Outcome, Verdict
 
@@ -62,8 +64,10 @@ _score = (
     .where(GRADE.c.cell_id == bindparam("cell"), GRADE.c.notebook_id == bindparam("notebook"))
     .values(
         auto_score=bindparam("points"),
-        needs_manual_grade=or_(
-            bindparam("unknown", type_=Boolean), GRADE.c.manual_score.isnot(None)
+        needs_manual_grade=case(
+            (GRADE.c.manual_score.is_(None), bindparam("unknown", type_=Boolean)),
+            (bindparam("fresh", type_=Boolean), True),
+            else_=GRADE.c.needs_manual_grade,
         ),
     )
 )
@@ -80,9 +84,21 @@ def fill_gradebook(course: Course, level: str, verdicts: Iterable[Verdict]) -> N
     Raises CourseError, with the way to go on, if the gradebook can't take them.
     """
     enter_level(course, level)
+    entered = _entered(course, level)
     with Scores(course, level) as scores:
         for verdict in verdicts:
-            scores.write(verdict)
+            known = entered.get(verdict.student)
+            scores.write(verdict, fresh=not verdict.key or verdict.key != known)
+            entered[verdict.student] = verdict.key
+    write_whole(json.dumps(entered, indent=1) + "\n", course.entered(level))
+
+
+def _entered(course: Course, level: str) -> dict[str, str]:
+    """The key of each student's verdict that was entered last."""
+    try:
+        return dict(json.loads(course.entered(level).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}  # then all are taken for fresh
 
 
 def enter_level(course: Course, level: str) -> None:
@@ -123,10 +139,12 @@ class Scores:
             with self.gradebook.engine.connect() as db:
                 self._read_level(db)
 
-    def write(self, verdict: Verdict) -> None:
+    def write(self, verdict: Verdict, *, fresh: bool = True) -> None:
         """Enter one verdict, in one transaction; a person's marks stay as they are.
 
-        An ungradable submission keeps no automatic score from an earlier run.
+        If it is fresh, a person is asked to look again at what they have marked: as nbgrader does,
+        for the answer may be another. An ungradable submission keeps no automatic score from an
+        earlier run.
         """
         points = {item.item: item.points for item in verdict.items}
         blank = {
@@ -141,7 +159,9 @@ class Scores:
                 where = {"cell": cell.id, "notebook": notebooks[cell.notebook_id]}
                 if cell.type in GRADED:
                     known = points.get(cell.name.removeprefix("test_"))
-                    scores.append(where | {"points": known, "unknown": known is None})
+                    scores.append(
+                        where | {"points": known, "unknown": known is None, "fresh": fresh}
+                    )
                 if cell.type in COMMENTED:
                     text = NO_RESPONSE if cell.name in blank else None
                     comments.append(where | {"text": text})

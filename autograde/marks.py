@@ -1,6 +1,6 @@
 """What every student has on a level: the verdict, a person's marks, the late penalty."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,23 +11,21 @@ from autograde.course import Course, CourseError
 from autograde.gradebook import COMMENT, GRADE, NOTEBOOK, SUBMISSION, Scores
 from autograde.identity import Origin, origins
 from autograde.store import kept_verdicts
-from autograde.verdict import ItemResult, Verdict
+from autograde.verdict import ItemResult, Outcome, Verdict
 
 CELL, STUDENT = BaseCell.__table__, Student.__table__
 
 
 @dataclass(frozen=True)
 class Marks:
-    """The marks of one student, by item; None for one that awaits a person.
+    """The marks of one student: the verdict with a person's marks in it.
 
-    `points` are those known so far, without the penalty; `comments` are a person's, by the name of
-    the answer. `origin` is None for a submission that
+    `comments` are a person's, by the name of the answer. `origin` is None for a submission that
     `autograde collect` did not bring.
     """
 
     verdict: Verdict
     name: str
-    items: dict[str, float | None]
     comments: dict[str, str]
     penalty: float
     submitted: datetime | None
@@ -41,7 +39,7 @@ class Marks:
     @property
     def points(self) -> float:
         """The points known so far, before the penalty."""
-        return sum(points or 0 for points in self.items.values())
+        return self.verdict.points or 0
 
     @property
     def final(self) -> float | None:
@@ -53,7 +51,7 @@ class Marks:
         """Why the final points are not known; empty if they are."""
         if self.verdict.reason:
             return self.verdict.reason
-        waiting = [item for item, points in self.items.items() if points is None]
+        waiting = [item.item for item in self.verdict.items if item.points is None]
         return f"to be marked by hand: {', '.join(waiting)}" if waiting else ""
 
 
@@ -79,10 +77,19 @@ def read_marks(course: Course, level: str) -> list[Marks]:
             )
         name = " ".join(filter(None, (row.first_name, row.last_name)))
         name = name or (origin.person.name if origin else "")
-        items = {item.item: mine[item.item].points for item in verdict.items}
-        mine = comments.get(verdict.student, {})
-        marks.append(Marks(verdict, name, items, mine, row.penalty, row.timestamp, origin))
+        items = tuple(_marked(item, mine[item.item].points) for item in verdict.items)
+        verdict, said = replace(verdict, items=items), comments.get(verdict.student, {})
+        marks.append(Marks(verdict, name, said, row.penalty, row.timestamp, origin))
     return marks
+
+
+def _marked(item: ItemResult, points: float | None) -> ItemResult:
+    """The item with the points that count; what was wrong is not said of full ones."""
+    if points != item.points:
+        item = replace(item, outcome=Outcome.MARKED)
+        if points is not None and points >= item.max_points:
+            item = replace(item, message="", misconception="")
+    return replace(item, points=points)
 
 
 def _behind(item: ItemResult, grade: Any) -> bool:

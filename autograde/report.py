@@ -11,7 +11,7 @@ from autograde.course import Course
 from autograde.files import write_whole
 from autograde.page import part, render
 from autograde.statistics import Bin, class_statistics
-from autograde.table import SIGNS, UNCONFINED
+from autograde.table import SIGNS, UNCONFINED, UNTROUBLED
 from autograde.verdict import Outcome, Verdict
 from course_lib.teaching.misconceptions import catalogue
 
@@ -25,9 +25,10 @@ KINDS = {
     Outcome.OUT_OF_MEMORY: "e",
     Outcome.CRASHED: "e",
     Outcome.NEEDS_PERSON: "p",
+    Outcome.MARKED: "m",
 }
-NO_TROUBLE = (Outcome.CORRECT, Outcome.NOT_ATTEMPTED, Outcome.NEEDS_PERSON)
-RANKED = "✓?·✗!TMC"  # how students are sorted by an item
+NO_TROUBLE = (*UNTROUBLED, Outcome.NOT_ATTEMPTED)
+RANKED = "✓+?·✗!TMC"  # how students are sorted by an item
 WIDTH, BAR, FLOOR, HEIGHT = 740, 140, 165, 190  # the chart's, and the highest bar's, in pixels
 
 

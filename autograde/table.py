@@ -16,7 +16,9 @@ SIGNS = {
     Outcome.OUT_OF_MEMORY: ("M", "magenta"),
     Outcome.CRASHED: ("C", "magenta"),
     Outcome.NEEDS_PERSON: ("?", "yellow"),
+    Outcome.MARKED: ("+", "blue"),
 }
+UNTROUBLED = (Outcome.CORRECT, Outcome.NEEDS_PERSON, Outcome.MARKED)
 UNCONFINED = "graded WITHOUT a sandbox: student code could do anything, also to these results"
 
 
@@ -61,7 +63,7 @@ def first_trouble(verdict: Verdict) -> str:
     if verdict.reason:
         return f"{Status.UNGRADABLE}: {verdict.reason}"
     for item in verdict.items:
-        if item.outcome not in (Outcome.CORRECT, Outcome.NEEDS_PERSON) or item.message:
+        if item.outcome not in UNTROUBLED or item.message:
             return f"{item.item} {item.outcome}" + (f": {item.message}" if item.message else "")
     return ""
 

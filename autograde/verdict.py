@@ -19,6 +19,7 @@ class Outcome(StrEnum):
     OUT_OF_MEMORY = "out of memory"
     CRASHED = "crashed"
     NEEDS_PERSON = "needs a person"
+    MARKED = "marked by a person"  # in a gradebook's `Marks`, never in a verdict that is kept
 
 
 class Status(StrEnum):

@@ -4,6 +4,7 @@ import base64
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -54,10 +55,9 @@ ACTING = (
 )
 
 
-def marks(*found, reason="", notes=(), points=None, comments=(), student="ada", penalty=0.0):
+def marks(*found, reason="", notes=(), comments=(), student="ada", penalty=0.0):
     verdict = Verdict(student, "tiny", found, reason=reason, notes=notes)
-    by_item = {item.item: item.points for item in found} | dict(points or {})
-    return Marks(verdict, "", by_item, dict(comments), penalty, None, None)
+    return Marks(verdict, "", dict(comments), penalty, None, None)
 
 
 def notebook(*cells):
@@ -178,19 +178,22 @@ def test_a_misunderstanding_is_told_with_what_refutes_it():
 
 
 def test_marks_and_comments_of_a_person_are_on_it():
-    found = (
-        ItemResult("T_x", Outcome.CORRECT, 2, 2),
-        ItemResult("T_w", Outcome.NEEDS_PERSON, None, 3),
-    )
-    waiting = parsed(feedback_page(marks(*found), notebook(answer("T_x"), answer("T_w"))))
+    right = ItemResult("T_x", Outcome.CORRECT, 2, 2)
+    written = ItemResult("T_w", Outcome.NEEDS_PERSON, None, 3)
+    cells = notebook(answer("T_x"), answer("T_w"))
+    waiting = parsed(feedback_page(marks(right, written), cells))
     assert "2 of 5 points so far" in waiting.find(class_="score").get_text()
     assert "1 answer awaits a person’s mark: T_w" in waiting.get_text()
-    done = marks(*found, points={"T_w": 2.5}, comments={"T_w": "Well said,\nbut short."}, penalty=1)
-    soup = parsed(feedback_page(done, notebook(answer("T_x"), answer("T_w"))))
+    marked = replace(written, outcome=Outcome.MARKED, points=2.5)
+    done = marks(right, marked, comments={"T_w": "Well said,\nbut short."}, penalty=1)
+    soup = parsed(feedback_page(done, cells))
+    assert "T_w marked by a person" in soup.find(class_="next").get_text()
     assert (
         "3.5 of 5 points, after 1 off for handing in late" in soup.find(class_="score").get_text()
     )
     assert "Well said,\nbut short." in soup.find(class_="comment").get_text()
+    full = parsed(feedback_page(marks(right, replace(marked, points=3)), cells))
+    assert "Every item is right" in full.get_text()
 
 
 def test_what_could_not_be_graded_says_why_and_what_to_do():
@@ -208,8 +211,7 @@ def test_nothing_of_a_hidden_test_is_on_the_page_of_who_passes_or_fails(level, s
         COURSE.notebook(step, level).read_bytes(), Assignment(level, release, source), nursery
     )
     assert graded.notebook is not None
-    found = {item.item: item.points for item in graded.verdict.items}
-    mine = Marks(graded.verdict, "", found, {}, 0.0, None, None)
+    mine = Marks(graded.verdict, "", {}, 0.0, None, None)
     text = parsed(feedback_page(mine, graded.notebook)).get_text()
     for item in items(source):
         assert item.name in text

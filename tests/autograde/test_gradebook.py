@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import time
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from gradebook_rows import rows
@@ -101,6 +102,25 @@ def test_the_rows_are_those_of_nbgraders_own_calls_at_first_and_again(course, tm
     mine = rows(books[0])["grade"]
     assert len(mine) == 4 * len(VERDICTS)
     assert ("ada", "T_words", "GradeCell", None, 0.5, None, 0) in mine  # as marked last
+
+
+def test_a_person_is_asked_to_look_again_only_at_what_was_graded_anew(course):
+    old, new = (replace(VERDICTS[0], key=key) for key in ("old", "new"))
+
+    def asked(*verdicts):
+        fill_gradebook(course, "tiny", verdicts)
+        found = rows(course.classroom / "gradebook.db")["grade"]
+        return {row[0]: row[6] for row in found if row[1] == "T_words"}
+
+    assert asked(old, VERDICTS[1]) == {"ada": 1, "blank": 0}
+    mark_by_hand(course, "ada")
+    assert asked(old) == {"ada": 0, "blank": 0}
+    assert asked(new) == {"ada": 1, "blank": 0}
+    assert asked(new) == {"ada": 1, "blank": 0}  # until somebody has
+    mark_by_hand(course, "ada")
+    assert asked(new) == {"ada": 0, "blank": 0}
+    course.entered("tiny").write_text("damaged")
+    assert asked(new) == {"ada": 1, "blank": 0}
 
 
 def test_nbgrader_reads_the_totals(course):

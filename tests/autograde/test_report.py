@@ -10,10 +10,12 @@ import pytest
 from bs4 import BeautifulSoup
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nbgrader.api import Gradebook
 from tiny_course import autograde
 
 from autograde.course import find_course
 from autograde.files import write_whole
+from autograde.gradebook import fill_gradebook
 from autograde.page import visible
 from autograde.report import KINDS, RANKED, report_page, write_report
 from autograde.statistics import class_statistics
@@ -230,9 +232,13 @@ def test_any_name_is_shown_as_it_is_or_as_its_escapes(name):
 
 def keep(course, *students):
     for student in students:
-        item = ItemResult("A", Outcome.CORRECT, 1, 1)
-        text = Verdict(student, "tiny", (item,)).to_json()
-        write_whole(text, course.verdict("tiny", student))
+        items = (
+            ItemResult("T_surprise", Outcome.CORRECT, 2.0, 2),
+            ItemResult("T_choices", Outcome.WRONG, 0.0, 2, "No.", "M6"),
+            ItemResult("T_words", Outcome.NEEDS_PERSON, None, 1),
+        )
+        write_whole(Verdict(student, "tiny", items).to_json(), course.verdict("tiny", student))
+    fill_gradebook(course, "tiny", kept_verdicts(course, "tiny"))
 
 
 def test_the_command_writes_the_page_and_says_where(built):
@@ -250,6 +256,34 @@ def test_the_json_is_that_of_the_statistics_and_no_page_is_written(built):
     found = class_statistics(kept_verdicts(built, "tiny"), "tiny")
     assert json.loads(done.stdout) == json.loads(json.dumps(asdict(found)))
     assert not (built.classroom / "report").exists()
+
+
+def test_a_persons_marks_are_in_it(built):
+    keep(built, "ada", "bo", "cy")
+    with Gradebook(built.nbgrader.db_url) as book:
+        for student, item, points in (
+            ("ada", "T_words", 1), ("bo", "T_words", 0.5), ("bo", "test_T_choices", 2),
+            ("cy", "test_T_choices", 1), ("cy", "test_T_surprise", 2),
+        ):  # fmt: skip
+            book.find_grade(item, "tiny", "tiny", student).manual_score = points
+        book.db.commit()
+    found = json.loads(autograde("report", "tiny", "--json", cwd=built.root).stdout)
+    assert found["scores"]["mean"] == pytest.approx((3 + 4.5 + 3) / 3)
+    assert found["to_mark"] == [{"item": "T_words", "students": ["cy"]}]
+    assert found["statuses"]["graded"] == 2
+    outcomes = {item["item"]: item["outcomes"] for item in found["items"]}
+    assert (
+        outcomes["T_words"] | {"marked by a person": 2, "needs a person": 1} == outcomes["T_words"]
+    )
+    assert outcomes["T_choices"]["marked by a person"] == 2
+    assert outcomes["T_surprise"]["marked by a person"] == 0  # the same mark as before
+    # full marks by hand take back that something was wrong; fewer do not
+    assert found["misconceptions"][0]["students"] == ["ada", "cy"]
+    assert autograde("report", "tiny", cwd=built.root).returncode == 0
+    soup = parsed((built.classroom / "report" / "tiny.html").read_text("utf-8"))
+    ada, bo, cy = rows(soup, "students")
+    assert [row.find(class_="cell", string="+") is not None for row in (ada, bo, cy)] == [True] * 3
+    assert cy.find(class_="cell", string="?")
 
 
 def test_a_class_that_was_not_graded_says_what_to_do(built):
