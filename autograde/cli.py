@@ -230,8 +230,9 @@ def grade(
                 rows = list(Watch(run, console, found.log(level), quiet).rows())
             verdicts = sorted((row.verdict for row in rows), key=lambda verdict: verdict.student)
             try:
-                fill_gradebook(found, level, [v for v in verdicts if v.student in set(students)])
-                marked = {marks.student: marks.verdict for marks in read_marks(found, level)}
+                entered = [v for v in verdicts if v.student in set(students)]
+                fill_gradebook(found, level, entered)
+                marked = {m.student: m.verdict for m in read_marks(found, level, entered)}
                 verdicts = [marked.get(verdict.student, verdict) for verdict in verdicts]
             finally:  # what was found out is shown also where the gradebook can't be written
                 write_csv(verdicts, found.report(level))

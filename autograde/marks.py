@@ -1,5 +1,6 @@
 """What every student has on a level: the verdict, a person's marks, the late penalty."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -55,14 +56,17 @@ class Marks:
         return f"to be marked by hand: {', '.join(waiting)}" if waiting else ""
 
 
-def read_marks(course: Course, level: str) -> list[Marks]:
-    """The marks of every student with a verdict on a level, by student.
+def read_marks(
+    course: Course, level: str, verdicts: Sequence[Verdict] | None = None
+) -> list[Marks]:
+    """The marks that go with these verdicts on a level; with all that are kept, if none are given.
 
     A person's marks count before automatic ones, as in nbgrader. The late penalty is taken anew,
     for it depends on them. Raises CourseError if there are no verdicts, or if the gradebook is not
     made from them.
     """
-    verdicts, known = kept_verdicts(course, level), origins(course, level)
+    verdicts = kept_verdicts(course, level) if verdicts is None else verdicts
+    known = origins(course, level)
     with Scores(course, level) as scores:
         scores.write_late(verdict.student for verdict in verdicts)
         students, grades, comments = _students(scores), _grades(scores), _comments(scores)
@@ -71,9 +75,12 @@ def read_marks(course: Course, level: str) -> list[Marks]:
         row, origin = students.get(verdict.student), known.get(verdict.student)
         mine = grades.get(verdict.student, {})
         if row is None or any(_behind(item, mine.get(item.item)) for item in verdict.items):
+            gone = not course.folder("submitted", verdict.student, level).is_dir()
+            path = course.verdict(level, verdict.student)
+            instead = f", or delete {path}, for the submission is gone" if gone else ""
             raise CourseError(
                 f"The gradebook is behind the verdict on {verdict.student}: "
-                f"run `autograde gradebook {level}`."
+                f"run `autograde gradebook {level}`{instead}."
             )
         name = " ".join(filter(None, (row.first_name, row.last_name)))
         name = name or (origin.person.name if origin else "")
