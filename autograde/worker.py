@@ -171,9 +171,10 @@ def end_workers() -> None:
 
 
 def _dismiss(worker: Worker | None) -> None:
-    if worker in _all:
-        _all.remove(worker)
-        worker.close()
+    if worker is not None:
+        with contextlib.suppress(KeyError):  # another thread has ended it
+            _all.remove(worker)
+            worker.close()
 
 
 # --- in the worker process ------------------------------------------------------------------------
