@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 
 import pytest
@@ -32,6 +33,8 @@ def url(course, tmp_path_factory):
 @pytest.fixture
 def formgrader(url, page):
     """Formgrader, opened from JupyterLab's menu."""
+    # it starts only once MathJax has come from elsewhere, or has not
+    page.route(re.compile(r"https?://(?!127\.0\.0\.1)"), lambda route: route.abort())
     page.goto(f"{url}/lab?token=open&reset")
     page.get_by_role("menuitem", name="Nbgrader").click()
     page.get_by_role("menuitem", name="Formgrader").click()
@@ -68,6 +71,9 @@ def test_a_written_answer_is_marked_beside_its_scheme_and_exported(course, page,
     expect(queue).to_have_count(len(others) + 1)
     formgrader.locator(f'a[href*="{submission(course, student)}"]:visible').click()
     expect(formgrader.get_by_text("One point for the doubling.")).to_be_visible()
+    # its fields are there before anything listens to them
+    frame = formgrader.locator("#T_words").element_handle().owner_frame()
+    frame.wait_for_function("formgrader.grades?.loaded && formgrader.comments?.loaded")
     for field, kind, text in (
         ("#T_words", "grade", "0.5"),
         ("#T_words-comment", "comment", "Why does it double?"),
